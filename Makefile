@@ -1,0 +1,69 @@
+# Every target works on a fresh checkout; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# Packages that have tests for kfake and, with STREAMWORKER_TEST_BROKERS set, run them on a real Kafka too.
+KAFKA_PACKAGES := ./pkg/topics/... ./pkg/group/... ./pkg/state/... ./pkg/control/... ./pkg/leave/... ./pkg/tasks/...
+
+# Random histories of `make sim`, per test.
+SIM_HISTORIES ?= 20000
+
+##@ Build
+
+.PHONY: build
+build: ## bin/streamworker, with its version in it
+	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/streamworker ./cmd/streamworker
+
+##@ Checks
+
+.PHONY: test
+test: ## fast tests: no Kafka needed
+	go test ./...
+
+.PHONY: race
+race: ## fast tests under the race detector
+	go test -race -short -timeout 20m ./...
+
+.PHONY: sim
+sim: ## random simulation of assignor, leases and handover, SIM_HISTORIES histories
+	STREAMWORKER_SIM_HISTORIES=$(SIM_HISTORIES) go test -count=1 -timeout 30m -run '^TestSim' ./pkg/...
+
+.PHONY: integration
+integration: build ## tests on a real Kafka (starts one by scripts/kafka.sh; needs JDK 17+ and Maven)
+	scripts/kafka.sh run go test -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
+	go test -count=1 -timeout 60m -tags integration -v ./integration/...
+
+.PHONY: bench
+bench: build ## micro-benchmarks, then the drain at full size on a real Kafka, figures printed
+	go test -run '^$$' -bench . -benchmem ./pkg/...
+	STREAMWORKER_SIZE=large go test -count=1 -timeout 120m -tags integration -v -run '^TestDrain|^TestScaleOut' ./integration/...
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint with .golangci.yml (builds the pinned version on first use)
+	$(GOLANGCI) run --build-tags integration ./...
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv bin/golangci-lint $@
+
+.PHONY: fmt-check
+fmt-check: ## every Go file is as gofmt writes it
+	@files=$$(gofmt -l cmd pkg integration); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
+
+.PHONY: tidy-check
+tidy-check: ## go.mod and go.sum are as go mod tidy writes them
+	go mod tidy -diff
+
+.PHONY: clean
+clean: ## remove bin/
+	rm -rf bin
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

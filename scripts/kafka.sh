@@ -1,0 +1,202 @@
+#!/usr/bin/env bash
+# A real Apache Kafka for tests: one KRaft node, broker and controller in one process, from Maven artifacts.
+#
+#   kafka.sh libs                    fetch the broker's jars into the cache (done by the others when needed)
+#   kafka.sh up DIR [PORT]           start it on DIR (data, configuration, log, pid) and print its address;
+#                                    without PORT a free one is chosen; on a used DIR: again, same data and port
+#   kafka.sh down DIR                stop it (SIGTERM, after 30 s SIGKILL); data stays
+#   kafka.sh kill DIR                stop it by SIGKILL
+#   kafka.sh run COMMAND...          start one in a temporary directory, run COMMAND with
+#                                    STREAMWORKER_TEST_BROKERS set, stop it, remove the directory
+#   kafka.sh consumer-groups ARGS... Kafka's own kafka-consumer-groups
+#
+# Needs a JDK 17 or newer, and Maven for the first start.
+# Settings: KAFKA_VERSION, KAFKA_HEAP (JVM options), KAFKA_CACHE (the jars), KAFKA_EXTRA_CONFIG (lines for
+# server.properties), KAFKA_FORMAT_ARGS (for the storage format, e.g. --feature transaction.version=1).
+set -euo pipefail
+
+KAFKA_VERSION=${KAFKA_VERSION:-4.4.0}
+KAFKA_HEAP=${KAFKA_HEAP:--Xms256m -Xmx1g}
+KAFKA_CACHE=${KAFKA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/streamworker/kafka-$KAFKA_VERSION}
+LOG4J_VERSION=2.25.5
+SCALA_VERSION=2.13
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+
+die() { echo "kafka.sh: $*" >&2; exit 1; }
+# A process that nobody has waited for is a zombie: it runs no more.
+alive() { [ -r "/proc/$1/stat" ] && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status"; }
+
+need_java() {
+  local version
+  version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') ||
+    die "no java found: install a JDK 17 or newer (e.g. apt-get install openjdk-17-jdk-headless) or set JAVA_HOME"
+  [ "${version:-0}" -ge 17 ] || die "java is version ${version:-unknown}: Kafka needs 17 or newer, set JAVA_HOME"
+}
+
+libs() {
+  [ -e "$KAFKA_CACHE/complete" ] && return
+  command -v mvn >/dev/null || die "no mvn found: install Maven (e.g. apt-get install maven) to fetch Kafka $KAFKA_VERSION"
+  local work
+  mkdir -p "$KAFKA_CACHE"
+  work=$(mktemp -d "$KAFKA_CACHE/fetch.XXXXXX")
+  dependency() { echo "<dependency><groupId>$1</groupId><artifactId>$2</artifactId><version>$3</version></dependency>"; }
+  cat >"$work/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>test</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    $(dependency org.apache.kafka "kafka_$SCALA_VERSION" "$KAFKA_VERSION")
+    $(dependency org.apache.kafka kafka-tools "$KAFKA_VERSION")
+    $(dependency org.apache.logging.log4j log4j-slf4j-impl "$LOG4J_VERSION")
+    $(dependency org.apache.logging.log4j log4j-core "$LOG4J_VERSION")
+  </dependencies>
+</project>
+POM
+  echo "kafka.sh: fetching Kafka $KAFKA_VERSION by mvn" >&2
+  if ! (cd "$work" && mvn -B -q -Dstyle.color=never dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=lib) >&2; then
+    rm -rf "$work"
+    die "mvn could not fetch Kafka $KAFKA_VERSION: see its message above"
+  fi
+  rm -rf "$KAFKA_CACHE/lib"
+  mv "$work/lib" "$KAFKA_CACHE/lib"
+  rm -rf "$work"
+  touch "$KAFKA_CACHE/complete"
+}
+
+# free_port: one of 20000 to 31999 (below the range for outgoing connections) on which nobody listens.
+free_port() {
+  local port
+  for _ in $(seq 200); do
+    port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+    if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then echo "$port"; return; fi
+  done
+  die "no free port found"
+}
+
+configure() { # DIR PORT CONTROLLER_PORT
+  cat >"$1/log4j2.properties" <<'LOG'
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+rootLogger.level = WARN
+rootLogger.appenderRef.console.ref = console
+# says when the node serves
+logger.server.name = kafka.server.KafkaRaftServer
+logger.server.level = INFO
+LOG
+  # Short broker sessions let a killed node register again at once; few partitions of the internal topics start fast.
+  cat >"$1/server.properties" <<CONFIG
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$3
+listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
+advertised.listeners=PLAINTEXT://127.0.0.1:$2
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+log.dirs=$1/data
+auto.create.topics.enable=false
+default.replication.factor=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=8
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=8
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+${KAFKA_EXTRA_CONFIG:-}
+CONFIG
+}
+
+up() { # DIR [PORT]
+  local dir port cport pid
+  need_java
+  libs
+  mkdir -p "$1"
+  dir=$(cd "$1" && pwd)
+  if [ -f "$dir/pid" ] && alive "$(cat "$dir/pid")"; then die "already running on $dir as process $(cat "$dir/pid")"; fi
+  if [ -f "$dir/address" ]; then
+    port=$(sed 's/.*://' "$dir/address")
+    cport=$(cat "$dir/controller-port")
+  else
+    port=${2:-$(free_port)}
+    cport=$(free_port)
+    while [ "$cport" = "$port" ]; do cport=$(free_port); done
+    echo "$cport" >"$dir/controller-port"
+    echo "127.0.0.1:$port" >"$dir/address"
+  fi
+  configure "$dir" "$port" "$cport"
+  if [ ! -f "$dir/data/meta.properties" ]; then
+    # shellcheck disable=SC2086 # options are words
+    "$java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$KAFKA_CACHE/lib/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" \
+      kafka.tools.StorageTool format -t c3RyZWFtd29ya2VyLXQwMQ -c "$dir/server.properties" ${KAFKA_FORMAT_ARGS:-} >"$dir/format.log" 2>&1 ||
+      { cat "$dir/format.log" >&2; die "formatting $dir/data failed"; }
+  fi
+  : >"$dir/log"
+  # In a session of its own: it outlives the shell that started it and gets none of its terminal's signals.
+  # shellcheck disable=SC2086
+  setsid "$java" $KAFKA_HEAP -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -Djava.awt.headless=true \
+    -Dlog4j2.configurationFile="$dir/log4j2.properties" -cp "$KAFKA_CACHE/lib/*" \
+    kafka.Kafka "$dir/server.properties" </dev/null >>"$dir/log" 2>&1 &
+  pid=$!
+  echo "$pid" >"$dir/pid"
+  for _ in $(seq 900); do
+    if grep -q 'Kafka Server started' "$dir/log"; then cat "$dir/address"; return; fi
+    alive "$pid" || { tail -20 "$dir/log" >&2; die "the broker exited: its log is $dir/log"; }
+    sleep 0.1
+  done
+  tail -20 "$dir/log" >&2
+  kill -9 "$pid"
+  die "the broker does not serve after 90 s: its log is $dir/log"
+}
+
+down() { # DIR
+  local pid
+  [ -f "$1/pid" ] || return 0
+  pid=$(cat "$1/pid")
+  kill "$pid" 2>/dev/null || true
+  for _ in $(seq 300); do alive "$pid" || break; sleep 0.1; done
+  kill -9 "$pid" 2>/dev/null || true
+  rm -f "$1/pid"
+}
+
+kill_hard() { # DIR
+  local pid
+  [ -f "$1/pid" ] || return 0
+  pid=$(cat "$1/pid")
+  kill -9 "$pid" 2>/dev/null || true
+  while alive "$pid"; do sleep 0.1; done
+  rm -f "$1/pid"
+}
+
+run() { # COMMAND...
+  local dir
+  dir=$(mktemp -d "${TMPDIR:-/tmp}/streamworker-kafka.XXXXXX")
+  # shellcheck disable=SC2064 # now, not then: dir is local
+  trap "down '$dir'; rm -rf '$dir'" EXIT
+  STREAMWORKER_TEST_BROKERS=$(up "$dir")
+  export STREAMWORKER_TEST_BROKERS
+  "$@"
+}
+
+[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | run COMMAND... | consumer-groups ARGS..."
+command=$1
+shift
+case $command in
+libs) libs ;;
+up) up "$@" ;;
+down) down "$@" ;;
+kill) kill_hard "$@" ;;
+run) run "$@" ;;
+consumer-groups)
+  need_java
+  libs
+  exec "$java" -Xmx256m -XX:TieredStopAtLevel=1 -cp "$KAFKA_CACHE/lib/*" org.apache.kafka.tools.consumer.group.ConsumerGroupCommand "$@"
+  ;;
+*) die "unknown command $command" ;;
+esac
