@@ -1,0 +1,153 @@
+package handover
+
+import "github.com/streamworker/streamworker/pkg/group/assign"
+
+// at returns the task's state if the event belongs to the work that is under way in one of the phases.
+func (m *Machine) at(t assign.TaskID, epoch uint64, phases ...Phase) *TaskState {
+	s := m.tasks[t]
+	if s == nil || s.Epoch != epoch {
+		return nil
+	}
+	for _, p := range phases {
+		if s.Phase == p {
+			return s
+		}
+	}
+	return nil
+}
+
+// TokenSeen says that the committed offset of a task being taken carries the token of its release. It
+// reports whether the task may go on to open: the order may have changed meanwhile.
+func (m *Machine) TokenSeen(t assign.TaskID, epoch uint64, tok *Token) bool {
+	s := m.at(t, epoch, Taking)
+	if s == nil || !m.leased || tok == nil || tok.Release != s.Release {
+		return false
+	}
+	s.Phase = Opening
+	return true
+}
+
+// Opened says that the task's state holds what its committed offset covers. Committer is whom the
+// offset's metadata named. It reports whether the task may process: the order may have changed meanwhile.
+func (m *Machine) Opened(t assign.TaskID, epoch uint64, committer string) bool {
+	s := m.at(t, epoch, Opening)
+	if s == nil || !m.leased {
+		return false
+	}
+	s.Phase, s.seenBy = Running, committer
+	return true
+}
+
+// Failed says that the work on the task ended in an error. An owned task is to be opened anew; a release
+// that could not be made waits for the next plan, which is asked for; a copy starts again.
+func (m *Machine) Failed(t assign.TaskID, epoch uint64) {
+	s := m.tasks[t]
+	if s == nil || s.Epoch != epoch {
+		return
+	}
+	switch s.Phase {
+	case Opening, Running:
+		id := s.Release
+		s.enter(Opening)
+		// A task that was taken stays started on this order: a repeated `take` means `own`.
+		s.Release = id
+	case Looking, Releasing:
+		s.Phase, s.Epoch = Refused, s.Epoch+1
+		m.ForceRound()
+	case Learning, Standby, Taking:
+		s.Epoch++
+		s.Ready = false
+	case Idle, Refused, Unanswered, Released:
+	}
+}
+
+// Looked gives the committed metadata that an owner found which was told to release again. It moves
+// the task to Released if the release, or a commit by its taker, is there already, else to Releasing.
+func (m *Machine) Looked(t assign.TaskID, epoch uint64, found Metadata) {
+	s := m.at(t, epoch, Looking)
+	if s == nil || !m.leased {
+		return
+	}
+	if found.Token != nil && found.Token.Release == s.Release {
+		s.released()
+		return
+	}
+	if s.sent && found.Committer != m.lease.Member && found.Committer != s.seenBy {
+		// Only the taker of this very order can have committed since.
+		s.released()
+		m.ForceRound()
+		return
+	}
+	if !s.sent {
+		s.seenBy = found.Committer
+	}
+	s.Phase = Releasing
+}
+
+func (s *TaskState) released() {
+	s.Phase, s.Epoch, s.sent = Released, s.Epoch+1, false
+}
+
+// ReleaseSent says that the release is on its way. It reports whether it may be sent: the order may
+// have changed, or the lease ended.
+func (m *Machine) ReleaseSent(t assign.TaskID, epoch uint64) (Lease, bool) {
+	s := m.at(t, epoch, Releasing)
+	if s == nil || !m.leased {
+		return Lease{}, false
+	}
+	s.sent = true
+	return m.lease, true
+}
+
+// ReleaseDone gives the outcome of a release.
+func (m *Machine) ReleaseDone(t assign.TaskID, epoch uint64, o Outcome) {
+	s := m.at(t, epoch, Releasing)
+	if s == nil {
+		return // a later plan has decided: if it told again, the owner looks first
+	}
+	switch o {
+	case Acknowledged:
+		s.released()
+	case Declined:
+		s.Phase, s.sent = Refused, false
+		m.ForceRound()
+	case Unknown:
+		s.Phase = Unanswered
+		m.ForceRound()
+	}
+}
+
+// CommitDone gives the outcome of an ordinary commit that was sent under the given lease.
+func (m *Machine) CommitDone(tasks []assign.TaskID, under Lease, o Outcome) {
+	if o != Unknown || !m.leased || m.lease != under {
+		return // under a later lease the broker refuses the former one's requests
+	}
+	for _, t := range tasks {
+		if s := m.tasks[t]; s != nil && s.Phase == Running {
+			s.blockedIn = under.Generation
+		}
+	}
+	m.ForceRound()
+}
+
+// LearnerReady says whether a learner has caught up with its changelog.
+func (m *Machine) LearnerReady(t assign.TaskID, epoch uint64, ready bool) {
+	s := m.at(t, epoch, Learning)
+	if s == nil || s.Ready == ready {
+		return
+	}
+	before := m.allReady()
+	s.Ready = ready
+	if ready && (!m.Stable || m.allReady() && !before) {
+		m.wantRound = true
+	}
+}
+
+func (m *Machine) allReady() bool {
+	for _, s := range m.tasks {
+		if s.Phase == Learning && !s.Ready {
+			return false
+		}
+	}
+	return true
+}

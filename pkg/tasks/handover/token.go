@@ -1,0 +1,94 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+)
+
+// Token is what a release leaves in the committed offset's metadata: under which order the task was
+// released, and how far each changelog must be applied before the task may run elsewhere.
+type Token struct {
+	Release   assign.ReleaseID
+	Positions []int64 // per store of the task, in the topology's order: the next offset of its changelog
+}
+
+// Metadata is what streamworker writes into the metadata of every offset that it commits.
+type Metadata struct {
+	Committer string // member id
+	Token     *Token // set on a release
+}
+
+// ErrForeignMetadata is returned for metadata that streamworker did not write, such as that of a group
+// of plain consumers that is being upgraded. The offset beside it is good.
+var ErrForeignMetadata = errors.New("offset metadata was not written by streamworker")
+
+const metadataVersion = "sw1"
+
+// String is the form stored in Kafka: "sw1 <committer>", and for a release
+// "sw1 <committer> <generation> <position,...> <owner>". Kafka bounds it by offset.metadata.max.bytes (4096).
+func (m Metadata) String() string {
+	if m.Token == nil {
+		return metadataVersion + " " + escape(m.Committer)
+	}
+	pos := make([]string, len(m.Token.Positions))
+	for i, p := range m.Token.Positions {
+		pos[i] = strconv.FormatInt(p, 10)
+	}
+	list := strings.Join(pos, ",")
+	if list == "" {
+		list = "-"
+	}
+	return fmt.Sprintf("%s %s %d %s %s", metadataVersion, escape(m.Committer), m.Token.Release.Generation, list, escape(m.Token.Release.Owner))
+}
+
+// ParseMetadata reads what String wrote. Anything else gives ErrForeignMetadata.
+func ParseMetadata(s string) (Metadata, error) {
+	f := strings.Split(s, " ")
+	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 5 {
+		return Metadata{}, fmt.Errorf("%w: %.60q", ErrForeignMetadata, s)
+	}
+	m := Metadata{Committer: unescape(f[1])}
+	if len(f) == 2 {
+		return m, nil
+	}
+	gen, err := strconv.ParseInt(f[2], 10, 32)
+	if err != nil {
+		return Metadata{}, fmt.Errorf("%w: generation %q", ErrForeignMetadata, f[2])
+	}
+	t := &Token{Release: assign.ReleaseID{Generation: int32(gen), Owner: unescape(f[4])}}
+	if f[3] != "-" {
+		for p := range strings.SplitSeq(f[3], ",") {
+			n, err := strconv.ParseInt(p, 10, 64)
+			if err != nil || n < 0 {
+				return Metadata{}, fmt.Errorf("%w: position %q", ErrForeignMetadata, p)
+			}
+			t.Positions = append(t.Positions, n)
+		}
+	}
+	m.Token = t
+	return m, nil
+}
+
+// Member ids hold a client id, which may contain spaces.
+var (
+	escaper   = strings.NewReplacer("%", "%25", " ", "%20")
+	unescaper = strings.NewReplacer("%20", " ", "%25", "%")
+)
+
+func escape(s string) string {
+	if s == "" {
+		return "%"
+	}
+	return escaper.Replace(s)
+}
+
+func unescape(s string) string {
+	if s == "%" {
+		return ""
+	}
+	return unescaper.Replace(s)
+}
