@@ -14,6 +14,9 @@ import (
 type Token struct {
 	Release   assign.ReleaseID
 	Positions []int64 // per store of the task, in the topology's order: the next offset of its changelog
+	// LastProcessedUs is when the owner processed its last record, in microseconds since the epoch by its
+	// own clock; 0: it never did. The taker computes the gap from it; nothing else depends on it.
+	LastProcessedUs int64
 }
 
 // Metadata is what streamworker writes into the metadata of every offset that it commits.
@@ -29,7 +32,7 @@ var ErrForeignMetadata = errors.New("offset metadata was not written by streamwo
 const metadataVersion = "sw1"
 
 // String is the form stored in Kafka: "sw1 <committer>", and for a release
-// "sw1 <committer> <generation> <position,...> <owner>". Kafka bounds it by offset.metadata.max.bytes (4096).
+// "sw1 <committer> <generation> <position,...> <last processed> <owner>". Kafka bounds it by offset.metadata.max.bytes (4096).
 func (m Metadata) String() string {
 	if m.Token == nil {
 		return metadataVersion + " " + escape(m.Committer)
@@ -42,13 +45,14 @@ func (m Metadata) String() string {
 	if list == "" {
 		list = "-"
 	}
-	return fmt.Sprintf("%s %s %d %s %s", metadataVersion, escape(m.Committer), m.Token.Release.Generation, list, escape(m.Token.Release.Owner))
+	return fmt.Sprintf("%s %s %d %s %d %s", metadataVersion, escape(m.Committer), m.Token.Release.Generation, list,
+		m.Token.LastProcessedUs, escape(m.Token.Release.Owner))
 }
 
 // ParseMetadata reads what String wrote. Anything else gives ErrForeignMetadata.
 func ParseMetadata(s string) (Metadata, error) {
 	f := strings.Split(s, " ")
-	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 5 {
+	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 6 {
 		return Metadata{}, fmt.Errorf("%w: %.60q", ErrForeignMetadata, s)
 	}
 	m := Metadata{Committer: unescape(f[1])}
@@ -59,7 +63,11 @@ func ParseMetadata(s string) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, fmt.Errorf("%w: generation %q", ErrForeignMetadata, f[2])
 	}
-	t := &Token{Release: assign.ReleaseID{Generation: int32(gen), Owner: unescape(f[4])}}
+	last, err := strconv.ParseInt(f[4], 10, 64)
+	if err != nil {
+		return Metadata{}, fmt.Errorf("%w: time %q", ErrForeignMetadata, f[4])
+	}
+	t := &Token{Release: assign.ReleaseID{Generation: int32(gen), Owner: unescape(f[5])}, LastProcessedUs: last}
 	if f[3] != "-" {
 		for p := range strings.SplitSeq(f[3], ",") {
 			n, err := strconv.ParseInt(p, 10, 64)
