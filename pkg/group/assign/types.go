@@ -84,7 +84,7 @@ type Report struct {
 	Releasing   []Handover // told to release; the release is not acknowledged
 	Taking      []Handover // told to take; the token is not seen
 	Learning    []Copy     // learners at work, ready ones too
-	Ready       []TaskID   // the ready ones among Learning
+	Ready       []TaskID   // the ready ones among Learning, and the standbys that are as caught up as a ready learner
 	Standby     []Copy
 	Local       []Copy // closed state on disk
 	Leaving     bool
