@@ -1,0 +1,257 @@
+package topology
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// stampLen is the length of the timestamp in front of every value in a store, and so in its changelog: ms
+// since the epoch, big-endian.
+const stampLen = 8
+
+// aggregateStep folds the messages of a key into one value in a store, and hands on every new value.
+type aggregateStep struct {
+	name  string // count, sum, min, max or reduce
+	store StoreSpec
+	value *expression // sum, min, max: what is folded
+	expr  *expression // reduce: the next value from acc and value
+	input Format      // of the message's value
+}
+
+func (s *aggregateStep) String() string {
+	text := s.name
+	if s.value != nil {
+		text += " " + s.value.text
+	}
+	if s.expr != nil {
+		text += " " + s.expr.text
+	}
+	return fmt.Sprintf("%s (store %s: key %s, value %s)", text, s.store.Name, s.store.Key, s.store.Value)
+}
+
+func (s *aggregateStep) start(c *chain, next operator) operator {
+	row := row{step: s, p: c.p, store: c.p.stores[s.store.Name]}
+	if s.name == "count" {
+		return &countOperator{row: row, next: next}
+	}
+	o := &foldOperator{row: row, next: next}
+	switch s.name {
+	case "sum":
+		o.fold = sumOf(s.store.Value)
+	case "min":
+		o.fold = leastOf(s.store.Value, -1)
+	case "max":
+		o.fold = leastOf(s.store.Value, 1)
+	case "reduce":
+		o.fold = o.reduce
+	}
+	return o
+}
+
+// row is one entry of a store being changed.
+type row struct {
+	step  *aggregateStep
+	p     *Processor
+	store Store
+	buf   []byte
+}
+
+// read encodes m's key, and returns what the store has for it; nil if nothing. m.ts becomes the later of the two.
+func (r *row) read(m *message) ([]byte, error) {
+	if err := m.key.encode(r.step.store.Key, &r.p.slabs); err != nil {
+		return nil, fault{fmt.Errorf("key: %w", err)}
+	}
+	stored, ok, err := r.store.Get(m.key.raw)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", r.step.store.Name, err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	if len(stored) < stampLen {
+		return nil, r.corrupt(stored)
+	}
+	m.ts = max(m.ts, int64(binary.BigEndian.Uint64(stored)))
+	return stored[stampLen:], nil
+}
+
+func (r *row) corrupt(stored []byte) error {
+	return fmt.Errorf("store %s has a value of %d bytes that is no %s: was %s written by another topology? Change the store's name or empty the changelog",
+		r.step.store.Name, len(stored), r.step.store.Value, r.step.store.Changelog)
+}
+
+func (r *row) write(m *message, value []byte) {
+	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], uint64(m.ts))
+	r.buf = append(r.buf, value...)
+	r.store.Put(m.key.raw, r.buf)
+}
+
+type countOperator struct {
+	row
+	next operator
+}
+
+func (o *countOperator) process(m *message) error {
+	if !o.p.complete(m) {
+		return nil
+	}
+	stored, err := o.read(m)
+	if err != nil {
+		return err
+	}
+	n := uint64(1)
+	if stored != nil {
+		if len(stored) != 8 {
+			return o.corrupt(stored)
+		}
+		n += binary.BigEndian.Uint64(stored)
+	}
+	var encoded [8]byte
+	binary.BigEndian.PutUint64(encoded[:], n)
+	o.write(m, encoded[:])
+	m.value = intDatum(int64(n))
+	return o.next.process(m)
+}
+
+// foldOperator is sum, min, max and reduce.
+type foldOperator struct {
+	row
+	next operator
+	fold func(m *message, acc, v *datum) (datum, error)
+}
+
+func (o *foldOperator) process(m *message) error {
+	if !o.p.complete(m) {
+		return nil
+	}
+	v, err := o.folded(m)
+	if err != nil {
+		return fault{err}
+	}
+	if v.null {
+		o.p.NullValues++
+		return nil
+	}
+	stored, err := o.read(m)
+	if err != nil {
+		return err
+	}
+	if stored != nil {
+		// The store's bytes change with the next Put, records keep theirs.
+		acc, err := decodeDatum(o.step.store.Value, o.p.slabs.copy(stored), true)
+		if err != nil {
+			return o.corrupt(stored)
+		}
+		if v, err = o.fold(m, &acc, &v); err != nil {
+			return fault{err}
+		}
+	}
+	if err := v.encode(o.step.store.Value, &o.p.slabs); err != nil {
+		return fault{err}
+	}
+	if v.null {
+		o.store.Delete(m.key.raw)
+	} else {
+		o.write(m, v.raw)
+	}
+	m.value = v
+	return o.next.process(m)
+}
+
+// folded is what m brings to the fold.
+func (o *foldOperator) folded(m *message) (datum, error) {
+	if o.step.value != nil {
+		return o.p.eval.datum(o.step.value, m, o.step.store.Value)
+	}
+	v := m.value
+	return v, v.convert(o.step.input, o.step.store.Value)
+}
+
+func (o *foldOperator) reduce(m *message, acc, _ *datum) (datum, error) {
+	result, err := o.p.eval.run(o.step.expr, m, acc)
+	if err != nil {
+		return datum{}, err
+	}
+	d, err := unbox(result, o.step.store.Value)
+	if err != nil {
+		return datum{}, fmt.Errorf("expression %s: %w", o.step.expr.text, err)
+	}
+	return d, nil
+}
+
+func sumOf(f Format) func(*message, *datum, *datum) (datum, error) {
+	if f == Float {
+		return func(_ *message, acc, v *datum) (datum, error) { return floatDatum(acc.float() + v.float()), nil }
+	}
+	return func(_ *message, acc, v *datum) (datum, error) {
+		a, b := acc.int(), v.int()
+		sum := a + b
+		if (a^sum)&(b^sum) < 0 {
+			return datum{}, fmt.Errorf("sum of %d and %d does not fit 64 bits", a, b)
+		}
+		return intDatum(sum), nil
+	}
+}
+
+// leastOf keeps the one that compares lower, or greater if sign is 1; of equal ones the first.
+func leastOf(f Format, sign int) func(*message, *datum, *datum) (datum, error) {
+	return func(_ *message, acc, v *datum) (datum, error) {
+		order, err := compareData(f, v, acc)
+		if err != nil {
+			return datum{}, err
+		}
+		if order*sign > 0 {
+			return *v, nil
+		}
+		return *acc, nil
+	}
+}
+
+// compareData orders two data of one format. Bytes and strings are compared bytewise; of JSON numbers and
+// strings can be compared. NaN counts as less than any number.
+func compareData(f Format, a, b *datum) (int, error) {
+	switch f {
+	case Int:
+		return cmp.Compare(a.int(), b.int()), nil
+	case Float:
+		return cmp.Compare(a.float(), b.float()), nil
+	case String, Bytes:
+		return strings.Compare(a.text(), b.text()), nil
+	}
+	x, errX := a.boxed(JSON)
+	y, errY := b.boxed(JSON)
+	if err := errors.Join(errX, errY); err != nil {
+		return 0, err
+	}
+	return compareValues(x, y)
+}
+
+func compareValues(x, y any) (int, error) {
+	if s, ok := x.(string); ok {
+		if t, ok := y.(string); ok {
+			return strings.Compare(s, t), nil
+		}
+	}
+	i, xInt := wholeNumber(x)
+	j, yInt := wholeNumber(y)
+	if xInt && yInt {
+		return cmp.Compare(i, j), nil
+	}
+	p, xNumber := number(x)
+	q, yNumber := number(y)
+	if !xNumber || !yNumber {
+		return 0, fmt.Errorf("cannot compare %s with %s: want numbers or strings", describe(x), describe(y))
+	}
+	return cmp.Compare(p, q), nil
+}
+
+func number(v any) (float64, bool) {
+	if f, ok := v.(float64); ok {
+		return f, true
+	}
+	n, ok := wholeNumber(v)
+	return float64(n), ok
+}

@@ -1,0 +1,33 @@
+// Package topology turns the streams of a configuration file into what tasks run.
+//
+// Parse checks a file's streams, compiles their expressions against the types that keys and values have at
+// each step, and cuts them into subtopologies; a Processor computes one task of a subtopology.
+//
+// # Subtopologies
+//
+// A stream is a chain of steps from one topic. Where an aggregate follows a change of key, the chain is cut: the first
+// part writes to the topic <app>-<store>-repartition and a new segment goes on from there, so that equal keys meet in one
+// task. Segments that read the same topic form one subtopology. Subtopologies are numbered by their first segment, streams
+// in the file's order: a stream that is added at the end leaves the numbers of the others alone.
+//
+// # Bytes
+//
+//   - string: as it is; not checked to be UTF-8. bytes: as it is.
+//   - int and float: 8 bytes, big-endian, as Kafka's LongSerializer and DoubleSerializer write them.
+//   - json: whole numbers that fit 64 bits stay whole, other numbers become floats; objects are written with their fields in
+//     order of name. The text null is a null.
+//   - in a store, and in its changelog: 8 bytes of timestamp (ms since the epoch, big-endian), then the value. The key as it is.
+//   - a repartition topic has the formats of key and value at that place; in front of a count the value is empty.
+//
+// Keys are compared by their bytes. What passes through unchanged keeps its bytes.
+//
+// # Semantics
+//
+// They are those of Kafka Streams with caching off. Every record at an aggregate gives a result, with the largest timestamp of
+// what went into it. An aggregate drops records without key or value and counts them. The first value of a reduce is taken as is; a
+// reduce that gives null deletes the entry and writes a null. What follows an aggregate sees its results as a stream of
+// records. Headers stay with the record that caused an output.
+//
+// A record whose key or value is not in its format, or for which an expression fails, is dealt with as the source's on_error
+// says. Of a flat_map's elements the others still get through; there is one dead letter per source record and segment.
+package topology

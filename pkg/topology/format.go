@@ -1,0 +1,270 @@
+package topology
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Format is how a key or a value is written in a topic or a store.
+type Format uint8
+
+// The formats. Int and Float are the 8 bytes, big-endian, that Kafka's LongSerializer and DoubleSerializer write.
+const (
+	String Format = iota // UTF-8; not checked, any bytes pass
+	Bytes
+	Int   // 64 bits, signed
+	Float // 64 bits, IEEE 754
+	JSON
+)
+
+var formatNames = []string{"string", "bytes", "int", "float", "json"}
+
+func (f Format) String() string { return formatNames[f] }
+
+// fit says whether something of format from can be written as format to.
+type fit uint8
+
+const (
+	fits    fit = iota // always
+	mayFit             // json: known record by record
+	misfits            // never
+)
+
+func fitOf(from, to Format) fit {
+	switch {
+	case from == to,
+		from == String && to == Bytes, from == Bytes && to == String,
+		from == Int && to == Float,
+		to == JSON && from != Bytes:
+		return fits
+	case from == JSON && to != Bytes:
+		return mayFit
+	default:
+		return misfits
+	}
+}
+
+// datum is a key or a value on its way through a chain. Which format it has is known where the chain is
+// built; it is decoded and encoded no more often than the steps need.
+//
+//	String, Bytes: raw
+//	Int, Float:    bits always; raw if encoded
+//	JSON:          v if decoded; raw if encoded; at least one of them
+type datum struct {
+	raw     []byte
+	v       any
+	bits    uint64
+	null    bool
+	encoded bool
+	decoded bool
+}
+
+func nullDatum() datum           { return datum{null: true} }
+func rawDatum(b []byte) datum    { return datum{raw: b, encoded: true} }
+func intDatum(n int64) datum     { return datum{bits: uint64(n)} }
+func floatDatum(f float64) datum { return datum{bits: math.Float64bits(f)} }
+func jsonDatum(v any) datum      { return datum{v: v, decoded: true} }
+func textDatum(s string) datum   { return rawDatum(textBytes(s)) }
+func (d *datum) int() int64      { return int64(d.bits) }
+func (d *datum) float() float64  { return math.Float64frombits(d.bits) }
+func (d *datum) text() string    { return bytesText(d.raw) }
+
+// textBytes and bytesText share the memory: records' keys and values are never written to once they exist.
+func textBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+func bytesText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// decodeDatum reads an encoded key or value. Nil is null, and so is the JSON text null. JSON is checked, and decoded
+// only if deep.
+func decodeDatum(f Format, raw []byte, deep bool) (datum, error) {
+	if raw == nil {
+		return nullDatum(), nil
+	}
+	d := rawDatum(raw)
+	switch f {
+	case Int, Float:
+		if len(raw) != 8 {
+			return d, fmt.Errorf("want the 8 bytes of a %s, got %d bytes", f, len(raw))
+		}
+		d.bits = binary.BigEndian.Uint64(raw)
+	case JSON:
+		switch {
+		case string(bytes.TrimSpace(raw)) == "null":
+			return nullDatum(), nil
+		case !deep:
+			return d, checkJSON(raw)
+		}
+		v, err := decodeJSON(raw)
+		if err != nil {
+			return d, err
+		}
+		d.v, d.decoded = v, true
+	}
+	return d, nil
+}
+
+// encode makes d.raw hold the encoded form; nil for null.
+func (d *datum) encode(f Format, a *slabs) error {
+	if d.encoded || d.null {
+		return nil
+	}
+	switch f {
+	case Int, Float:
+		d.raw = a.bytes(8)
+		binary.BigEndian.PutUint64(d.raw, d.bits)
+	case JSON:
+		raw, err := a.encodeJSON(d.v)
+		if err != nil {
+			return err
+		}
+		d.raw = raw
+	}
+	d.encoded = true
+	return nil
+}
+
+// written returns d, which has format from, encoded as format to. It remembers the encoding where they are the same.
+func (d *datum) written(from, to Format, a *slabs) ([]byte, error) {
+	if from != to {
+		other := *d
+		if err := other.convert(from, to); err != nil {
+			return nil, err
+		}
+		d = &other
+	}
+	if err := d.encode(to, a); err != nil {
+		return nil, err
+	}
+	return d.raw, nil
+}
+
+// boxed gives d to an expression; null is nil.
+func (d *datum) boxed(f Format) (any, error) {
+	if d.null {
+		return nil, nil
+	}
+	switch f {
+	case String:
+		return d.text(), nil
+	case Bytes:
+		return d.raw, nil
+	case Int:
+		return int(d.int()), nil
+	case Float:
+		return d.float(), nil
+	}
+	if !d.decoded {
+		v, err := decodeJSON(d.raw)
+		if err != nil {
+			return nil, err
+		}
+		d.v, d.decoded = v, true
+	}
+	return d.v, nil
+}
+
+// unbox takes an expression's result as format f.
+func unbox(v any, f Format) (datum, error) {
+	if v == nil {
+		return nullDatum(), nil
+	}
+	if f == JSON {
+		return jsonDatum(v), nil
+	}
+	switch v := v.(type) {
+	case string:
+		if f == String || f == Bytes {
+			return textDatum(v), nil
+		}
+	case []byte:
+		if f == String || f == Bytes {
+			return rawDatum(v), nil
+		}
+	case float64:
+		if f == Float {
+			return floatDatum(v), nil
+		}
+	case float32:
+		if f == Float {
+			return floatDatum(float64(v)), nil
+		}
+	default:
+		if n, ok := wholeNumber(v); ok && f == Int {
+			return intDatum(n), nil
+		} else if ok && f == Float {
+			return floatDatum(float64(n)), nil
+		}
+	}
+	return datum{}, fmt.Errorf("want %s, got %s", f, describe(v))
+}
+
+func wholeNumber(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int:
+		return int64(n), true
+	case int64:
+		return n, true
+	case int32:
+		return int64(n), true
+	case int16:
+		return int64(n), true
+	case int8:
+		return int64(n), true
+	case uint8:
+		return int64(n), true
+	case uint16:
+		return int64(n), true
+	case uint32:
+		return int64(n), true
+	default:
+		return 0, false
+	}
+}
+
+// describe names a value in an error, short enough for a log line.
+func describe(v any) string {
+	const most = 40
+	text := fmt.Sprintf("%v", v)
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return fmt.Sprintf("the string %q", text)
+	case []byte:
+		return "bytes"
+	case bool:
+		return "the bool " + text
+	case float64, float32:
+		return "the float " + text
+	case []any, []string:
+		return "the list " + text
+	case map[string]any:
+		return "the object " + text
+	default:
+		return fmt.Sprintf("%s (%T)", text, v)
+	}
+}
+
+// convert changes d from one format to another; fitOf(from, to) must not be misfits.
+func (d *datum) convert(from, to Format) error {
+	if from == to || d.null {
+		return nil
+	}
+	switch {
+	case to == Float && from == Int:
+		*d = floatDatum(float64(d.int()))
+	case to == JSON || from == JSON:
+		v, err := d.boxed(from)
+		if err != nil {
+			return err
+		}
+		*d, err = unbox(v, to)
+		return err
+	}
+	return nil // string and bytes look alike
+}

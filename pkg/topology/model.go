@@ -1,0 +1,186 @@
+package topology
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
+// Topology is what an application computes, cut into subtopologies. It is made by Parse and never changes.
+type Topology struct {
+	App           string
+	Subtopologies []*Subtopology // Subtopologies[i].ID is i
+}
+
+// Subtopology is a part whose steps follow each other without a topic between them. Each of its partitions
+// is a task.
+type Subtopology struct {
+	ID       int32
+	Sources  []Source
+	Stores   []StoreSpec
+	Sinks    []Sink // each topic once
+	Stateful bool   // has stores
+	segments []*segment
+}
+
+// Start says where to begin in a source without a committed offset, and after one that is no longer retained.
+type Start string
+
+// The places to start at. Fail is one only for offsets that are no longer retained.
+const (
+	Earliest Start = "earliest"
+	Latest   Start = "latest"
+	Fail     Start = "fail"
+)
+
+// Policy says what to do with a record that cannot be processed.
+type Policy string
+
+// The policies.
+const (
+	Stop       Policy = "fail"        // Process returns a *RecordError
+	Skip       Policy = "skip"        // count it and go on
+	DeadLetter Policy = "dead_letter" // write it to the dead letter topic and go on
+)
+
+// Source is a topic that a subtopology consumes.
+type Source struct {
+	Topic           string
+	Internal        bool  // a repartition topic
+	Start           Start // Earliest or Latest
+	OnOutOfRange    Start
+	OnError         Policy
+	DeadLetterTopic string // "" unless OnError is DeadLetter
+}
+
+// Sink is a topic that a subtopology writes.
+type Sink struct {
+	Topic      string
+	Internal   bool // a repartition topic
+	Key, Value Format
+}
+
+// StoreSpec is a store of a subtopology. In the store, and so in its changelog, a value is 8 bytes of timestamp
+// (ms since the epoch, big-endian) and then the value in its format.
+type StoreSpec struct {
+	Name       string
+	Changelog  string
+	Key, Value Format
+}
+
+// segment is a chain of steps from one topic.
+type segment struct {
+	stream     string
+	source     Source
+	key, value Format
+	steps      []step
+	stores     []StoreSpec
+	sinks      []Sink
+	uses       usage // what the expressions look at while key and value are those of the source
+}
+
+// ChangelogTopic names the changelog of a store.
+func ChangelogTopic(app, store string) string { return app + "-" + store + "-changelog" }
+
+// RepartitionTopic names the topic between a change of key and the aggregate that needs it.
+func RepartitionTopic(app, name string) string { return app + "-" + name + "-repartition" }
+
+// Topics lists the topics that the tasks of s consume.
+func (s *Subtopology) Topics() []string {
+	out := make([]string, len(s.Sources))
+	for i, source := range s.Sources {
+		out[i] = source.Topic
+	}
+	return out
+}
+
+// Inputs lists the topics that the application reads and does not create.
+func (t *Topology) Inputs() []string {
+	return t.topics(func(s *Subtopology, add func(string)) {
+		for _, source := range s.Sources {
+			if !source.Internal {
+				add(source.Topic)
+			}
+		}
+	})
+}
+
+// Outputs lists the topics that the application writes and does not create, dead letter topics too.
+func (t *Topology) Outputs() []string {
+	return t.topics(func(s *Subtopology, add func(string)) {
+		for _, sink := range s.Sinks {
+			if !sink.Internal {
+				add(sink.Topic)
+			}
+		}
+		for _, source := range s.Sources {
+			if source.DeadLetterTopic != "" {
+				add(source.DeadLetterTopic)
+			}
+		}
+	})
+}
+
+func (t *Topology) topics(visit func(*Subtopology, func(string))) []string {
+	var out []string
+	for _, s := range t.Subtopologies {
+		visit(s, func(topic string) { out = append(out, topic) })
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// PartitionCounts gives the number of tasks of each subtopology and the partitions of each internal topic, from
+// those of the inputs. Topics consumed together must have equally many; a repartition topic and a
+// changelog have as many as the subtopology that writes them.
+func (t *Topology) PartitionCounts(inputs map[string]int32) (tasks []int32, internal map[string]int32, err error) {
+	tasks, internal = make([]int32, len(t.Subtopologies)), make(map[string]int32)
+	for i, s := range t.Subtopologies {
+		first := ""
+		for _, source := range s.Sources {
+			n, ok := inputs[source.Topic]
+			if source.Internal {
+				n, ok = internal[source.Topic]
+			}
+			switch {
+			case !ok || n <= 0:
+				return nil, nil, fmt.Errorf("input topic %q has no partitions or does not exist: create it, or correct its name in the configuration", source.Topic)
+			case first == "":
+				first, tasks[i] = source.Topic, n
+			case n != tasks[i]:
+				return nil, nil, fmt.Errorf("topics %q and %q are processed together but have %d and %d partitions: give them equally many",
+					first, source.Topic, tasks[i], n)
+			}
+		}
+		for _, sink := range s.Sinks {
+			if sink.Internal {
+				internal[sink.Topic] = tasks[i]
+			}
+		}
+		for _, store := range s.Stores {
+			internal[store.Changelog] = tasks[i]
+		}
+	}
+	return tasks, internal, nil
+}
+
+// Hash is equal for topologies that compute the same in the same tasks.
+func (t *Topology) Hash() uint64 {
+	h := fnv.New64a()
+	for _, s := range t.Subtopologies {
+		_, _ = fmt.Fprintf(h, "%+v %+v %+v\n", s.Sources, s.Stores, s.Sinks)
+		for _, seg := range s.segments {
+			_, _ = fmt.Fprintf(h, "%s %s %s %s\n", seg.stream, seg.key, seg.value, strings.Join(seg.stepTexts(), "\n"))
+		}
+	}
+	return h.Sum64()
+}
+
+func (s *segment) stepTexts() []string {
+	out := make([]string, len(s.steps))
+	for i, one := range s.steps {
+		out[i] = one.String()
+	}
+	return out
+}

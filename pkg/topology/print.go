@@ -1,0 +1,124 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String draws the topology as text, one subtopology after the other.
+func (t *Topology) String() string {
+	var b strings.Builder
+	for i, s := range t.Subtopologies {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		kind := "stateless"
+		if s.Stateful {
+			kind = "stateful"
+		}
+		fmt.Fprintf(&b, "subtopology %d (%s)\n", s.ID, kind)
+		for _, seg := range s.segments {
+			fmt.Fprintf(&b, "  stream %s\n    from %s (key %s, value %s)\n", seg.stream, seg.source.Topic, seg.key, seg.value)
+			for _, text := range seg.stepTexts() {
+				fmt.Fprintf(&b, "    %s\n", text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// edge is an arrow of a drawing; nodes are named by what they show.
+type edge struct{ from, to string }
+
+// box is a step in a drawing.
+type box struct{ id, label string }
+
+// drawing is a subtopology as boxes and arrows; topics are nodes shared by all of them.
+type drawing struct {
+	boxes []box
+	edges []edge
+}
+
+func (s *Subtopology) drawing(topic func(string) string) drawing {
+	var d drawing
+	for i, seg := range s.segments {
+		last := topic(seg.source.Topic)
+		for j, one := range seg.steps {
+			if sink, ok := one.(*sinkStep); ok {
+				d.edges = append(d.edges, edge{last, topic(sink.Topic)})
+				continue
+			}
+			id := fmt.Sprintf("s%d_%d_%d", s.ID, i, j)
+			d.boxes = append(d.boxes, box{id: id, label: one.String()})
+			d.edges = append(d.edges, edge{last, id})
+			last = id
+		}
+	}
+	return d
+}
+
+// topicIDs numbers topics in the order in which they are first asked for.
+type topicIDs struct {
+	ids   map[string]string
+	order []string
+}
+
+func (t *topicIDs) id(topic string) string {
+	if id, ok := t.ids[topic]; ok {
+		return id
+	}
+	id := fmt.Sprintf("t%d", len(t.order))
+	t.ids[topic] = id
+	t.order = append(t.order, topic)
+	return id
+}
+
+// DOT draws the topology in Graphviz's language.
+func (t *Topology) DOT() string {
+	topics := &topicIDs{ids: make(map[string]string)}
+	quote := func(s string) string {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+	}
+	var b, arrows strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", quote(t.App))
+	for _, s := range t.Subtopologies {
+		d := s.drawing(topics.id)
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=\"subtopology %d\";\n", s.ID, s.ID)
+		for _, one := range d.boxes {
+			fmt.Fprintf(&b, "    %s [label=%s];\n", one.id, quote(one.label))
+		}
+		b.WriteString("  }\n")
+		for _, e := range d.edges {
+			fmt.Fprintf(&arrows, "  %s -> %s;\n", e.from, e.to)
+		}
+	}
+	for _, topic := range topics.order {
+		fmt.Fprintf(&b, "  %s [shape=cylinder, label=%s];\n", topics.ids[topic], quote(topic))
+	}
+	return b.String() + arrows.String() + "}\n"
+}
+
+// Mermaid draws the topology as a Mermaid flowchart.
+func (t *Topology) Mermaid() string {
+	topics := &topicIDs{ids: make(map[string]string)}
+	quote := func(s string) string {
+		return `"` + strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", " ").Replace(s) + `"`
+	}
+	var b, arrows strings.Builder
+	b.WriteString("flowchart LR\n")
+	for _, s := range t.Subtopologies {
+		d := s.drawing(topics.id)
+		fmt.Fprintf(&b, "  subgraph sub%d [\"subtopology %d\"]\n", s.ID, s.ID)
+		for _, one := range d.boxes {
+			fmt.Fprintf(&b, "    %s[%s]\n", one.id, quote(one.label))
+		}
+		b.WriteString("  end\n")
+		for _, e := range d.edges {
+			fmt.Fprintf(&arrows, "  %s --> %s\n", e.from, e.to)
+		}
+	}
+	for _, topic := range topics.order {
+		fmt.Fprintf(&b, "  %s[(%s)]\n", topics.ids[topic], quote(topic))
+	}
+	return b.String() + arrows.String()
+}

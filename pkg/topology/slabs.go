@@ -1,0 +1,65 @@
+package topology
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	byteSlab   = 64 << 10
+	recordSlab = 128
+)
+
+// slabs hands out the memory of output records. Nothing is ever taken back: a slab lives until the last record
+// in it is gone, and a new one is started when it is used up.
+type slabs struct {
+	free    []byte
+	records []kgo.Record
+	scratch bytes.Buffer
+	json    *json.Encoder
+}
+
+// bytes returns n bytes, zeroed and with no room to grow into.
+func (s *slabs) bytes(n int) []byte {
+	if n > len(s.free) {
+		if n > byteSlab/4 {
+			return make([]byte, n)
+		}
+		s.free = make([]byte, byteSlab)
+	}
+	b := s.free[:n:n]
+	s.free = s.free[n:]
+	return b
+}
+
+func (s *slabs) copy(b []byte) []byte {
+	out := s.bytes(len(b))
+	copy(out, b)
+	return out
+}
+
+func (s *slabs) record() *kgo.Record {
+	if len(s.records) == 0 {
+		s.records = make([]kgo.Record, recordSlab)
+	}
+	r := &s.records[0]
+	s.records = s.records[1:]
+	return r
+}
+
+// encodeJSON writes v without needless escapes; objects have their fields in order of name, so that equal values
+// give equal bytes.
+func (s *slabs) encodeJSON(v any) ([]byte, error) {
+	if s.json == nil {
+		s.json = json.NewEncoder(&s.scratch)
+		s.json.SetEscapeHTML(false)
+	}
+	s.scratch.Reset()
+	if err := s.json.Encode(v); err != nil {
+		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+	return s.copy(bytes.TrimSuffix(s.scratch.Bytes(), []byte("\n"))), nil
+}
