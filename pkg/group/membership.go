@@ -1,0 +1,310 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+)
+
+// Handler is the part of an instance that has tasks. Its methods are called one at a time and must return
+// quickly: heartbeats wait for Plan, the whole group waits for Report. They may call ForceRound, not Leave.
+type Handler interface {
+	// Report says what runs at this moment. It is called at every join. Its Nonce is added to that of the
+	// membership and may stay zero.
+	Report() assign.Report
+
+	// Plan hands over what the leader told this member in a round. Together with memberID and generation it
+	// is the member's lease, until the next Plan or Lost.
+	Plan(memberID string, generation int32, plan assign.MemberPlan)
+
+	// Lost says that the lease is over, as others may have been given the tasks. It is called once for each
+	// lease that is lost; the next Plan comes from a round in which nothing of the lost lease counted.
+	// The error wraps ErrExpelled, ErrSessionOver or ErrUnreadablePlan.
+	Lost(err error)
+}
+
+// Membership is an instance's place in the group.
+//
+// Two locks: callbacks is held while the handler is called, so that the decision for a call and the call
+// are one step; mu guards the fields and is held for moments only. callbacks is taken first.
+type Membership struct {
+	cfg     Config
+	handler Handler
+	leader  *leader
+	topics  []string
+	former  *formerIDs
+
+	joinWaits chan struct{} // closed when our first join waits at the coordinator
+	done      chan struct{} // closed when Run has ended
+
+	callbacks sync.Mutex
+
+	mu struct {
+		sync.Mutex
+		client *kgo.Client
+		stop   context.CancelCauseFunc // ends Run; nil before it
+
+		clock      clock
+		memberID   string // of the lease
+		generation int32  // of the lease
+		admitted   bool   // there has been a lease
+		identified bool   // the join under way names our member id
+		forced     bool   // a round is wanted that no join has asked for
+		nonce      uint32
+	}
+}
+
+// NewMembership returns a membership that has yet to Run.
+func NewMembership(cfg Config, h Handler) (*Membership, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("membership of group %s: %w", cfg.Group, err)
+	}
+	former, err := openFormer(cfg.FormerMemberFile)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Logger = cfg.Logger.With("component", "group")
+	m := &Membership{
+		cfg:     cfg,
+		handler: h,
+		leader: &leader{
+			group:  cfg.Group,
+			subs:   cfg.Subtopologies,
+			tasks:  tasksOf(cfg.Subtopologies),
+			policy: cfg.Policy,
+			limit:  recordLimit,
+			logger: cfg.Logger,
+		},
+		topics:    topicsOf(cfg.Subtopologies),
+		former:    former,
+		joinWaits: make(chan struct{}),
+		done:      make(chan struct{}),
+	}
+	m.mu.clock = clock{session: cfg.Session, heartbeat: cfg.Heartbeat, rebalance: cfg.RebalanceTimeout}
+	return m, nil
+}
+
+// errLeaving ends Run from Leave.
+var errLeaving = errors.New("leaving the group")
+
+// Run joins the group and stays in it until ctx ends or Leave is called; then it returns nil. It does not
+// leave the group: the coordinator keeps the member until its session is over, or Leave is called, or a
+// restart removes it. It returns an error that wraps ErrNotAdmitted if the group refuses the instance.
+// It may be called once.
+func (m *Membership) Run(ctx context.Context) error {
+	defer close(m.done)
+	ctx, stop := context.WithCancelCause(ctx)
+	m.mu.Lock()
+	m.mu.stop = stop
+	m.mu.Unlock()
+
+	// The kgo client lives in ctx. kgo's Close leaves the group of a dynamic member; but once its context
+	// has ended it writes to no connection any more, and the LeaveGroup fails unsent.
+	opts := append(m.cfg.clientOptions(),
+		kgo.WithContext(ctx),
+		kgo.Balancers(&balancer{leader: m.leader, join: m.subscription, synced: m.synced}),
+		kgo.WithHooks(hooks{m}),
+	)
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		stop(nil)
+		return fmt.Errorf("client of group %s: %w", m.cfg.Group, err)
+	}
+	m.watch(ctx)
+	stop(nil)
+	client.Close()
+	if err := context.Cause(ctx); errors.Is(err, ErrNotAdmitted) {
+		return err
+	}
+	return nil
+}
+
+// ForceRound makes the group plan anew with a fresh Report of this member. It returns at once. While a
+// round is under way it waits for its end, so that rounds do not cut each other off; calls meanwhile are
+// one. It is never lost: a join that follows has a report made after the call and a nonce that is new,
+// since the coordinator starts no round for a follower whose bytes are the same as before.
+func (m *Membership) ForceRound() {
+	m.mu.Lock()
+	m.mu.forced = true
+	client, joining := m.mu.client, m.mu.clock.joining
+	m.mu.Unlock()
+	if client != nil && !joining { // else the join to come, or synced, sees to it
+		client.ForceRebalance()
+	}
+}
+
+// Rejoin joins again at once. If a round is under way that this member has not heard of, it need not wait
+// for the next heartbeat. Otherwise it is one request for nothing, or a round if this member leads.
+func (m *Membership) Rejoin() {
+	m.mu.Lock()
+	client, joining := m.mu.client, m.mu.clock.joining
+	m.mu.Unlock()
+	if client != nil && !joining {
+		client.ForceRebalance()
+	}
+}
+
+// Leave ends Run and removes the member from the group, so that the others plan without it at once. It
+// tries until the coordinator has confirmed it or ctx ends. It also serves after Run has ended.
+func (m *Membership) Leave(ctx context.Context) error {
+	m.mu.Lock()
+	stop := m.mu.stop
+	m.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	// First stop: a member whose waiting join is answered with UNKNOWN_MEMBER_ID joins anew.
+	stop(errLeaving)
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		return fmt.Errorf("leave group %s: %w", m.cfg.Group, ctx.Err())
+	}
+	id, _ := m.clientMember()
+	if id == "" {
+		return nil
+	}
+	for {
+		err := m.cfg.Coordinator.Leave(ctx, "the instance leaves", id)
+		if err == nil {
+			return m.former.removed([]string{id})
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(m.cfg.Heartbeat / 4):
+		}
+	}
+}
+
+// clientMember returns member id and generation as kgo has them now: "" and -1 before the first join.
+func (m *Membership) clientMember() (string, int32) {
+	m.mu.Lock()
+	client := m.mu.client
+	m.mu.Unlock()
+	if client == nil {
+		return "", -1
+	}
+	return client.GroupMetadata()
+}
+
+// subscription makes the bytes of a join. kgo calls it on the goroutine that manages the group, for each
+// join that it sends anew (not when it repeats a request whose connection broke).
+func (m *Membership) subscription() []byte {
+	m.callbacks.Lock()
+	defer m.callbacks.Unlock()
+	id, _ := m.clientMember()
+	m.mu.Lock()
+	expelled := m.mu.clock.member && id != m.mu.memberID
+	m.mu.Unlock()
+	if expelled { // kgo rejoins without a word when a join is answered with UNKNOWN_MEMBER_ID
+		m.lost(ErrExpelled, true)
+	}
+	if id != "" {
+		if err := m.former.joined(id); err != nil {
+			m.cfg.Logger.Warn("a restart will wait for the former member's session to end", "member", id, "error", err)
+		}
+	}
+	m.mu.Lock()
+	m.mu.clock.joins(time.Now())
+	m.mu.identified = id != ""
+	if m.mu.forced {
+		m.mu.forced = false
+		m.mu.nonce++
+	}
+	nonce := m.mu.nonce
+	m.mu.Unlock()
+	report := m.handler.Report()
+	report.Nonce += nonce
+	return encodeSubscription(m.topics, report)
+}
+
+// synced takes the assignment of a round. kgo has stored the round's member id and generation by then, and
+// changes them only on the goroutine that this runs on.
+func (m *Membership) synced(assigned []byte) error {
+	m.callbacks.Lock()
+	defer m.callbacks.Unlock()
+	id, generation := m.clientMember()
+	plan, err := decodeAssignment(assigned)
+	if err != nil {
+		// No new round: it would have the same leader. kgo joins again after a while and is given the same
+		// plan, until another member leads.
+		m.lost(fmt.Errorf("%w: %w", ErrUnreadablePlan, err), false)
+		return err
+	}
+	m.mu.Lock()
+	// A follower that joins with nothing new is given the plan of the running generation once more.
+	repeated := m.mu.clock.member && id == m.mu.memberID && generation == m.mu.generation
+	m.mu.memberID, m.mu.generation, m.mu.admitted = id, generation, true
+	m.mu.clock.admitted(time.Now())
+	client, forced := m.mu.client, m.mu.forced
+	m.mu.Unlock()
+	if !repeated {
+		m.cfg.Logger.Debug("plan received", "member", id, "generation", generation,
+			"own", len(plan.Own), "take", len(plan.Take), "release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
+		m.handler.Plan(id, generation, plan)
+	}
+	if forced {
+		client.ForceRebalance()
+	}
+	return nil
+}
+
+// lost ends the lease, if there is one. m.callbacks must be held. With force, the next join starts a round:
+// what this lease has sent and nobody has answered must not count under the next one, so that has to have
+// another generation.
+func (m *Membership) lost(err error, force bool) {
+	m.mu.Lock()
+	had, id, generation := m.mu.clock.member, m.mu.memberID, m.mu.generation
+	m.mu.clock.member = false
+	if had && force {
+		m.mu.forced = true
+	}
+	m.mu.Unlock()
+	if had {
+		m.cfg.Logger.Warn("lost the membership", "member", id, "generation", generation, "error", err)
+		m.handler.Lost(err)
+	}
+}
+
+// refused judges an error that has ended a session or an attempt to join. kgo tries again after a pause.
+func (m *Membership) refused(err error) {
+	if errors.Is(err, kerr.UnknownMemberID) || errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.FencedInstanceID) {
+		m.callbacks.Lock()
+		m.lost(fmt.Errorf("%w: %w", ErrExpelled, err), true)
+		m.callbacks.Unlock()
+		return
+	}
+	m.mu.Lock()
+	admitted, stop := m.mu.admitted, m.mu.stop
+	m.mu.Unlock()
+	if remedy := remedyFor(err); remedy != "" && !admitted {
+		stop(fmt.Errorf("group %s: %w: %w: %s", m.cfg.Group, ErrNotAdmitted, err, remedy))
+	}
+}
+
+// remedyFor says what an operator can do about an error that does not pass by itself; "" for others.
+func remedyFor(err error) string {
+	switch {
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		return "allow READ on the group"
+	case errors.Is(err, kerr.InconsistentGroupProtocol):
+		return "stop the other consumers of this group, or choose another group id"
+	case errors.Is(err, kerr.InvalidSessionTimeout):
+		return "choose a session timeout within the broker's group.min.session.timeout.ms and group.max.session.timeout.ms"
+	case errors.Is(err, kerr.GroupMaxSizeReached):
+		return "run fewer instances, or raise the broker's group.max.size"
+	case errors.Is(err, kerr.InvalidGroupID):
+		return "choose another group id"
+	default:
+		return ""
+	}
+}
