@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,6 +40,9 @@ func (l *leader) plan(generation int32, members []kmsg.JoinGroupResponseMember) 
 		seen[m.MemberID] = true
 		record = append(record, recordMember{id: m.MemberID, clientID: clientIDLen(m.MemberID), subscription: len(m.ProtocolMetadata)})
 		report, err := decodeSubscription(m.ProtocolMetadata)
+		if prefix, _ := splitMemberID(m.MemberID); err == nil && len(prefix) > maxMemberPrefix {
+			err = fmt.Errorf("client id of %d bytes: plans cannot name it", len(prefix)) // as an owner that releases
+		}
 		if err != nil {
 			l.logger.Error("a member's report cannot be read: it gets no tasks; run the same version of streamworker everywhere",
 				"member", m.MemberID, "generation", generation, "error", err)

@@ -83,6 +83,7 @@ func (c *Config) clientOptions() []kgo.Opt {
 	return append(opts,
 		kgo.ClientID(c.ClientID),
 		kgo.ConsumerGroup(c.Group),
+		kgo.GroupProtocol(protocolType),
 		kgo.ConsumeTopics(topicsOf(c.Subtopologies)...),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.DisableAutoCommit(),

@@ -227,6 +227,10 @@ func uuidText(b []byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
+func compareReleases(a, b assign.ReleaseID) int {
+	return cmp.Or(cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Owner, b.Owner))
+}
+
 // appendHandovers appends the number of release identities and, if there are any, a list of texts that
 // member ids start with, then for each identity its generation, its owner (an index into the list,
 // doubled, plus one if a UUID follows) and the set of tasks.
@@ -241,9 +245,7 @@ func appendHandovers(dst []byte, handovers []assign.Handover) []byte {
 	if len(byRelease) == 0 {
 		return dst
 	}
-	releases := slices.SortedFunc(maps.Keys(byRelease), func(a, b assign.ReleaseID) int {
-		return cmp.Or(cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Owner, b.Owner))
-	})
+	releases := slices.SortedFunc(maps.Keys(byRelease), compareReleases)
 	var prefixes []string
 	index := make(map[string]int)
 	for _, id := range releases {
@@ -285,7 +287,7 @@ func (r *reader) handovers() []assign.Handover {
 		prefixes = append(prefixes, p)
 	}
 	var out []assign.Handover
-	for ; n > 0 && r.err == nil; n-- {
+	for first := n; n > 0 && r.err == nil; n-- {
 		generation := r.varint()
 		if generation != int64(int32(generation)) {
 			r.fail("generation is out of range")
@@ -300,6 +302,9 @@ func (r *reader) handovers() []assign.Handover {
 			if uuid := r.bytes(16); uuid != nil {
 				id.Owner += uuidText(uuid)
 			}
+		}
+		if n < first && compareReleases(out[len(out)-1].Release, id) >= 0 {
+			r.fail("releases are not in order")
 		}
 		tasks := r.taskSet()
 		if len(tasks) == 0 {
