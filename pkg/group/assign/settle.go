@@ -65,7 +65,7 @@ func (t *task) owned() bool {
 type mode uint8
 
 const (
-	wait mode = iota // no room for another learner at the destination, or the home is not there yet
+	wait mode = iota // no room for another learner at the destination, or a handover under way has to end first
 	learn
 	handover
 )
@@ -108,6 +108,9 @@ func settle(in Input) *group {
 	for t := range g.tasks {
 		g.settleHome(&g.tasks[t])
 		g.tasks[t].learner = g.settleLearner(int32(t))
+	}
+	if g.policy.MaxLearners > 0 {
+		g.boundLearners()
 	}
 	return g
 }
@@ -270,9 +273,24 @@ func (g *group) settleHome(t *task) {
 func (g *group) settleLearner(t int32) int32 {
 	found, ready := none, false
 	for _, c := range g.copiesOf(t) {
-		if c.kind == learning && c.member != g.tasks[t].home && g.members[c.member].stays && (found == none || c.ready && !ready) {
+		if c.kind == learning && c.member != g.tasks[t].home && c.member != g.tasks[t].from && g.members[c.member].stays && (found == none || c.ready && !ready) {
 			found, ready = c.member, c.ready
 		}
 	}
 	return found
+}
+
+// boundLearners drops learners beyond max_learners, as a lower setting leaves some. One that can take its
+// task over in this round is no longer at work.
+func (g *group) boundLearners() {
+	atWork := make([]int, len(g.members))
+	for t := len(g.tasks) - 1; t >= 0; t-- {
+		k := &g.tasks[t]
+		if k.learner == none || k.owned() && g.readyAt(int32(t), k.learner) {
+			continue
+		}
+		if atWork[k.learner]++; atWork[k.learner] > g.policy.MaxLearners {
+			k.learner = none
+		}
+	}
 }

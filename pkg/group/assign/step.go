@@ -2,7 +2,6 @@ package assign
 
 // step turns the target into the next safe plan: who goes on, which learners run, what changes hands now.
 func (g *group) step() Plan {
-	g.start()
 	plans := make([]MemberPlan, len(g.members))
 	for t := range g.tasks {
 		g.order(&g.tasks[t], plans)
@@ -21,12 +20,16 @@ func (g *group) step() Plan {
 // start decides for each planned move whether the task changes hands in this round, its destination
 // learns, or it waits for one of the destination's learners to finish.
 func (g *group) start() {
+	for t := range g.tasks {
+		g.tasks[t].next = wait
+	}
 	atWork := make([]int, len(g.members))
 	for _, t := range g.moves {
 		k := &g.tasks[t]
 		switch {
 		case k.dest == k.home: // its learner was dropped
-		case k.owned() && (!k.stateful || g.ready(t)):
+		case k.dest == k.from: // has to release it first
+		case k.owned() && (!k.stateful || g.readyAt(t, k.dest)):
 			k.next = handover
 		case g.policy.MaxLearners <= 0 || atWork[k.dest] < g.policy.MaxLearners:
 			k.next = learn
@@ -35,10 +38,10 @@ func (g *group) start() {
 	}
 }
 
-// ready reports whether the copy at the destination is.
-func (g *group) ready(t int32) bool {
+// readyAt reports whether the copy of a task that runs on m is ready.
+func (g *group) readyAt(t, m int32) bool {
 	for _, c := range g.copiesOf(t) {
-		if c.member == g.tasks[t].dest && c.ready {
+		if c.member == m && c.ready {
 			return true
 		}
 	}

@@ -11,7 +11,10 @@ func (g *group) target() {
 		if g.dropIdle() {
 			continue
 		}
+		planned := len(g.moves)
 		g.even(true)
+		g.start()
+		g.withdraw(planned)
 		// A move planned now may take the reason from a learner at work, which is then dropped and the rest
 		// planned again, so that the next round finds nothing to change. Each turn drops a learner.
 		if !g.dropIdle() {
@@ -21,6 +24,7 @@ func (g *group) target() {
 	g.failStateless()
 	g.planStateless()
 	g.even(false)
+	g.start()
 }
 
 // failStateful gives unclaimed stateful tasks a new home: the best copy there is, even on a member that is
@@ -75,13 +79,18 @@ func (g *group) bestCopy(t int32) int32 {
 	return best.member
 }
 
+// sooner puts ready learners first, then the most caught-up copy. Positions of copies at work are coarse, so
+// of two that are equal the ready one counts, then the one on a member that stays.
 func (g *group) sooner(a, b *copied) bool {
-	// Ready says more than a position, which is coarse.
-	if ra, rb := a.ready && a.kind == learning, b.ready && b.kind == learning; ra != rb {
-		return ra
+	la, lb := a.ready && a.kind == learning, b.ready && b.kind == learning
+	if la != lb {
+		return la
 	}
-	if a.position != b.position && !(a.ready && a.kind == learning) {
+	if !la && a.position != b.position {
 		return a.position > b.position
+	}
+	if a.ready != b.ready {
+		return a.ready
 	}
 	if sa, sb := g.members[a.member].stays, g.members[b.member].stays; sa != sb {
 		return sa
@@ -135,8 +144,8 @@ func (g *group) planStateful() {
 		}
 		g.load[k.dest]++
 	}
-	for _, kind := range []kind{standby, local} {
-		rest = slices.DeleteFunc(rest, func(t int32) bool { return g.send(t, g.copyToTake(t, kind)) })
+	for _, standbys := range []bool{true, false} {
+		rest = slices.DeleteFunc(rest, func(t int32) bool { return g.send(t, g.copyToTake(t, standbys)) })
 	}
 	for _, t := range rest {
 		g.send(t, g.leastLoaded(g.staying))
@@ -154,14 +163,14 @@ func (g *group) send(t, dest int32) bool {
 	return true
 }
 
-// copyToTake is the member that stays with the best copy of the given kind: ready, then most caught up,
-// then least loaded.
-func (g *group) copyToTake(t int32, kind kind) int32 {
+// copyToTake is the member that stays with the best standby, or the best other state: ready, then most caught
+// up, then least loaded.
+func (g *group) copyToTake(t int32, standbys bool) int32 {
 	var best *copied
 	copies := g.copiesOf(t)
 	for i := range copies {
 		c := &copies[i]
-		if c.kind != kind || c.member == g.tasks[t].home || !g.members[c.member].stays {
+		if (c.kind == standby) != standbys || c.member == g.tasks[t].home || !g.members[c.member].stays {
 			continue
 		}
 		if best == nil || c.ready && !best.ready || c.ready == best.ready &&
@@ -249,4 +258,19 @@ func (g *group) even(stateful bool) {
 		g.send(own[high][0], low)
 		own[high] = own[high][1:]
 	}
+}
+
+// withdraw takes back those moves from the given one on that have to wait: only what is at work gives a reason
+// to other learners.
+func (g *group) withdraw(from int) {
+	g.moves = append(g.moves[:from], slices.DeleteFunc(g.moves[from:], func(t int32) bool {
+		k := &g.tasks[t]
+		if k.next != wait {
+			return false
+		}
+		g.load[k.dest]--
+		g.load[k.home]++
+		k.dest = k.home
+		return true
+	})...)
 }

@@ -1,0 +1,88 @@
+package assign
+
+import (
+	"math"
+	"slices"
+)
+
+// Complete is the position of a copy that lacks nothing, as far as Follow can know.
+const Complete = math.MaxInt64
+
+// Follow is the next round's input if every member carries its plan out and nothing else happens:
+// handovers end, copies start at the position of what the member has on disk, ready ones stay ready, and
+// superseded members exit.
+func Follow(in Input, plan Plan) Input {
+	next := Input{Generation: in.Generation + 1, Tasks: in.Tasks, Policy: in.Policy}
+	for i := range in.Members {
+		if p := plan[in.Members[i].ID]; !p.Superseded {
+			next.Members = append(next.Members, Member{ID: in.Members[i].ID, Report: follow(&in.Members[i].Report, &p)})
+		}
+	}
+	return next
+}
+
+func follow(r *Report, p *MemberPlan) Report {
+	held := make(map[TaskID]int64)
+	hold := func(list []Copy) {
+		for _, c := range list {
+			held[c.Task] = max(held[c.Task], c.Position)
+		}
+	}
+	hold(r.Learning)
+	hold(r.Standby)
+	ready := make(map[TaskID]bool)
+	for _, id := range r.Ready {
+		_, ready[id] = held[id]
+	}
+	hold(r.Local)
+	next := *r
+	next.Releasing, next.Taking, next.Ready, next.Local = nil, nil, nil, nil
+	next.Owned = slices.Clone(p.Own)
+	for _, h := range p.Take {
+		next.Owned = append(next.Owned, h.Task)
+	}
+	slices.SortFunc(next.Owned, TaskID.Compare)
+	copies := func(ids []TaskID) (list []Copy) {
+		for _, id := range ids {
+			list = append(list, Copy{Task: id, Position: held[id]})
+			if delete(held, id); ready[id] {
+				next.Ready = append(next.Ready, id)
+			}
+		}
+		return list
+	}
+	next.Learning, next.Standby = copies(p.Learn), copies(p.Standby)
+	slices.SortFunc(next.Ready, TaskID.Compare)
+	for _, id := range next.Owned {
+		delete(held, id)
+	}
+	for _, h := range p.Release {
+		held[h.Task] = Complete
+	}
+	for id, position := range held {
+		next.Local = append(next.Local, Copy{Task: id, Position: position})
+	}
+	slices.SortFunc(next.Local, func(a, b Copy) int { return a.Task.Compare(b.Task) })
+	return next
+}
+
+// Rests reports whether another round, with no further event, would change nothing: a take that became an
+// own and a release that ended are no change.
+func Rests(in Input, plan Plan) bool {
+	next := Follow(in, plan)
+	if len(next.Members) != len(in.Members) {
+		return false
+	}
+	for id, q := range Assign(next) {
+		p := plan[id]
+		own := slices.Clone(p.Own)
+		for _, h := range p.Take {
+			own = append(own, h.Task)
+		}
+		slices.SortFunc(own, TaskID.Compare)
+		if len(q.Take)+len(q.Release) > 0 || !slices.Equal(own, q.Own) || !slices.Equal(p.Learn, q.Learn) || !slices.Equal(p.Standby, q.Standby) {
+			return false
+		}
+	}
+	return true
+}
