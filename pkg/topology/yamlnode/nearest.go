@@ -4,7 +4,7 @@ import "strings"
 
 // Nearest returns the candidate that name was most likely meant to be, or "" if none is near.
 func Nearest(name string, candidates []string) string {
-	best, bestDistance := "", len([]rune(name))/3+2
+	best, bestDistance := "", max(2, len([]rune(name))/3+1)
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance && d < len(c) {
 			best, bestDistance = c, d

@@ -170,12 +170,17 @@ var sizes = map[string]float64{
 }
 
 // Size returns the value in bytes if it is a size with a unit from least to most, else def.
-func (n Node) Size(def, least, most int64) int64 {
+func (n Node) Size(def, least, most int64) int64 { return n.size("", def, least, most) }
+
+// Rate is Size for bytes per second, which may end in "/s".
+func (n Node) Rate(def, least, most int64) int64 { return n.size("/s", def, least, most) }
+
+func (n Node) size(suffix string, def, least, most int64) int64 {
 	s, ok := n.expanded()
 	if !ok {
 		return def
 	}
-	t := strings.TrimSpace(s)
+	t := strings.TrimSuffix(strings.TrimSpace(s), suffix)
 	digits := strings.TrimRight(t, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit, known := sizes[strings.ToUpper(strings.TrimSpace(t[len(digits):]))]
 	v, err := strconv.ParseFloat(digits, 64)

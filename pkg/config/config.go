@@ -1,0 +1,119 @@
+package config
+
+import (
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// Config is a checked configuration: every field has its final value.
+type Config struct {
+	Path     string // of the file
+	App      string
+	Topology *topology.Topology
+
+	Kafka          Kafka
+	InternalTopics InternalTopics
+	Guarantee      Guarantee
+
+	InstanceID string            // "": the instance picks a name at each start
+	Labels     map[string]string // for selectors
+	Capacity   uint32            // share of the tasks relative to other instances; at least 1
+	Rack       string
+
+	State          State
+	Threads        int // tasks processed at once
+	CommitInterval time.Duration
+
+	Learners         Learners
+	Standbys         int           // copies per stateful task for failover only
+	BalancingFactor  int           // least spread of loads at which tasks move; at least 2
+	ScaleDownTimeout time.Duration // 0: none
+	OnTerminate      OnTerminate
+
+	Admin Admin
+	Log   Log
+}
+
+// Kafka says how to reach the cluster and how to be a member of the group.
+type Kafka struct {
+	Brokers          []string // host:port
+	Group            string   // by default the app's name
+	ClientID         string   // by default the app's name
+	Heartbeat        time.Duration
+	SessionTimeout   time.Duration
+	RebalanceTimeout time.Duration
+}
+
+// InternalTopics says how changelogs, repartition topics and the control topic are made.
+type InternalTopics struct {
+	Create            bool  // false: the user creates them, they are only checked
+	Replication       int16 // -1: the broker's default
+	MinInsyncReplicas int   // 0: the broker's default
+}
+
+// State bounds what all tasks of the instance take together.
+type State struct {
+	Dir          string
+	BlockCache   int64 // bytes
+	Memtables    int64 // bytes
+	RowCache     int64 // bytes
+	MaxOpenFiles int
+	Compactions  int // running at once
+}
+
+// Learners says how tasks are warmed up elsewhere.
+type Learners struct {
+	Mode          LearnerMode
+	AcceptableLag int64 // records behind the changelog's end within which a learner is ready
+	MaxLearners   int   // at work per instance; 0: no bound
+	Bandwidth     int64 // bytes per second for learners and standbys of an instance; 0: no bound
+}
+
+// Admin says where metrics and health are served over TCP.
+type Admin struct {
+	Listen string // host:port; "": nowhere
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string // debug, info, warn or error
+	Format string // text or json
+}
+
+// Guarantee is what holds for results after a failure.
+type Guarantee string
+
+// The guarantees. ExactlyOnce is known but refused: it is not built yet.
+const (
+	AtLeastOnce Guarantee = "at_least_once"
+	ExactlyOnce Guarantee = "exactly_once"
+)
+
+// LearnerMode says when a ready learner asks for a rebalance.
+type LearnerMode string
+
+// The modes: as soon as one task is ready, or once all learners of the instance are.
+const (
+	Eager  LearnerMode = "eager"
+	Stable LearnerMode = "stable"
+)
+
+// OnTerminate says what SIGTERM does.
+type OnTerminate string
+
+// What SIGTERM does: commit and stay a member until the session ends, so that a restart gets its tasks back; commit and leave
+// the group; or drain as the leave command does.
+const (
+	Keep    OnTerminate = "keep"
+	Release OnTerminate = "release"
+	Drain   OnTerminate = "drain"
+)
+
+// Overrides are settings from the command line; zero values leave the file's.
+type Overrides struct {
+	Brokers    []string
+	InstanceID string
+	StateDir   string
+	Labels     map[string]string // added to the file's
+}

@@ -1,0 +1,265 @@
+package config
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/topology"
+	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
+)
+
+const (
+	mib = 1 << 20
+	tib = 1 << 40
+	day = 24 * time.Hour
+)
+
+// Load reads and checks the file at path. env resolves ${NAME}, as os.LookupEnv does; nil leaves references alone. The
+// error lists all mistakes (yamlnode.Problems), or says why the file cannot be read.
+func Load(path string, env func(string) (string, bool), o Overrides) (*Config, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return Parse(path, src, env, o)
+}
+
+// Parse is Load for a file already in memory; name stands for it in messages.
+func Parse(name string, src []byte, env func(string) (string, bool), o Overrides) (*Config, error) {
+	f := yamlnode.Parse(name, src, env)
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	r := &reader{file: f, o: o, c: &Config{Path: name}}
+	r.read(f.Root().Map())
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	return r.c, nil
+}
+
+type reader struct {
+	file *yamlnode.File
+	o    Overrides
+	c    *Config
+}
+
+func (r *reader) read(m *yamlnode.Map) {
+	c := r.c
+	app := m.Require("app", "name the application: it is the group's id and the prefix of its internal topics")
+	c.App = r.name(app)
+	r.kafka(m.Get("kafka"))
+	r.internalTopics(m.Get("internal_topics"))
+	r.guarantee(m.Get("guarantee"))
+	r.instance(m)
+	r.state(m.Get("state"))
+	c.Threads = int(m.Get("threads").Int(int64(runtime.GOMAXPROCS(0)), 1, 4096))
+	c.CommitInterval = m.Get("commit_interval").Duration(100*time.Millisecond, time.Millisecond, time.Hour)
+	r.learners(m.Get("learners"))
+	c.Standbys = int(m.Get("standbys").Int(0, 0, 16))
+	c.BalancingFactor = int(m.Get("balancing_factor").Int(2, 2, math.MaxInt32))
+	c.ScaleDownTimeout = m.Get("scale_down_timeout").Duration(0, time.Second, 365*day)
+	r.onTerminate(m.Get("on_terminate"))
+	r.admin(m.Get("admin"))
+	r.log(m.Get("log"))
+	c.Topology = topology.Parse(c.App, m.Require("streams", "say what to compute: streams: [{name: ..., from: ..., steps: [...]}]"))
+	m.Done()
+}
+
+var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,200}$`)
+
+// name reads something that becomes part of topic names or paths.
+func (r *reader) name(n yamlnode.Node) string {
+	s := n.String("")
+	if s != "" && (!legalName.MatchString(s) || s == "." || s == "..") {
+		n.Errorf("use at most 200 letters, digits, '.', '_' and '-'", "%q is no lawful name", s)
+	} else if s == "" && n.Exists() {
+		n.Errorf("", "the name is empty")
+	}
+	return s
+}
+
+func (r *reader) kafka(n yamlnode.Node) {
+	m, k := n.Map(), &r.c.Kafka
+	brokers := m.Get("brokers")
+	if brokers.IsList() || !brokers.Exists() {
+		k.Brokers = brokers.Strings()
+	} else {
+		k.Brokers = strings.Split(brokers.String(""), ",")
+	}
+	for i, b := range k.Brokers {
+		k.Brokers[i] = strings.TrimSpace(b)
+		if err := checkAddress(k.Brokers[i], true); err != nil {
+			brokers.Errorf("write host:port, e.g. localhost:9092", "%v", err)
+		}
+	}
+	if len(r.o.Brokers) > 0 {
+		k.Brokers = r.o.Brokers
+		for _, b := range k.Brokers {
+			if err := checkAddress(b, true); err != nil {
+				r.file.Errorf("write host:port, e.g. --brokers localhost:9092", "--brokers: %v", err)
+			}
+		}
+	}
+	if len(k.Brokers) == 0 {
+		r.file.Errorf("write kafka: {brokers: [localhost:9092]}, or use --brokers", "kafka.brokers: no broker is named")
+	}
+	if k.Group = r.name(m.Get("group")); k.Group == "" {
+		k.Group = r.c.App
+	}
+	k.ClientID = m.Get("client_id").String(r.c.App)
+	heartbeat := m.Get("heartbeat")
+	session := m.Get("session_timeout")
+	rebalance := m.Get("rebalance_timeout")
+	k.Heartbeat = heartbeat.Duration(time.Second, 50*time.Millisecond, time.Hour)
+	k.SessionTimeout = session.Duration(15*time.Second, time.Second, day)
+	k.RebalanceTimeout = rebalance.Duration(time.Minute, time.Second, day)
+	if k.SessionTimeout < 3*k.Heartbeat {
+		at := session
+		if !at.Exists() {
+			at = heartbeat
+		}
+		at.Errorf("make it at least three heartbeats, so that one lost heartbeat does no harm", "session_timeout %s is too short for a heartbeat every %s",
+			k.SessionTimeout, k.Heartbeat)
+	}
+	m.Done()
+}
+
+// checkAddress checks host:port; the port may be left out where portOptional.
+func checkAddress(s string, portOptional bool) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil && portOptional && s != "" && !strings.ContainsAny(s, ":/ ") {
+		return nil
+	}
+	if err != nil || strings.ContainsAny(host, "/ ") {
+		return fmt.Errorf("%q is no address", s)
+	}
+	if host == "" && portOptional {
+		return fmt.Errorf("%q names no host", s)
+	}
+	if p, err := strconv.Atoi(port); err != nil || p < 0 || p > 65535 || p == 0 && portOptional {
+		return fmt.Errorf("%q has no lawful port", s)
+	}
+	return nil
+}
+
+func (r *reader) internalTopics(n yamlnode.Node) {
+	m, t := n.Map(), &r.c.InternalTopics
+	t.Create = m.Get("create").Bool(true)
+	replication := m.Get("replication")
+	t.Replication = int16(replication.Int(-1, 1, math.MaxInt16))
+	insync := m.Get("min_insync_replicas")
+	t.MinInsyncReplicas = int(insync.Int(0, 1, math.MaxInt16))
+	if t.Replication > 0 && t.MinInsyncReplicas > int(t.Replication) {
+		insync.Errorf("", "%d replicas can never be in sync: replication is %d", t.MinInsyncReplicas, t.Replication)
+	}
+	m.Done()
+}
+
+func (r *reader) guarantee(n yamlnode.Node) {
+	r.c.Guarantee = Guarantee(n.Enum(string(AtLeastOnce), string(AtLeastOnce), string(ExactlyOnce)))
+	if r.c.Guarantee == ExactlyOnce {
+		n.Errorf("write guarantee: at_least_once, which is the default", "exactly_once is not available in this version")
+	}
+}
+
+func (r *reader) instance(m *yamlnode.Map) {
+	c := r.c
+	c.InstanceID = r.name(m.Get("instance_id"))
+	if r.o.InstanceID != "" {
+		c.InstanceID = r.o.InstanceID
+		if !legalName.MatchString(c.InstanceID) {
+			r.file.Errorf("use at most 200 letters, digits, '.', '_' and '-'", "--instance-id: %q is no lawful name", c.InstanceID)
+		}
+	}
+	labels := m.Get("labels")
+	c.Labels = labels.StringMap()
+	if len(r.o.Labels) > 0 {
+		if c.Labels == nil {
+			c.Labels = make(map[string]string)
+		}
+		maps.Copy(c.Labels, r.o.Labels)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		if name == "" || strings.ContainsAny(name+c.Labels[name], "=, \t\n") {
+			labels.Errorf("selectors are written name=value, so use neither '=' nor ',' nor spaces", "%s=%s cannot be a label", name, c.Labels[name])
+		}
+	}
+	c.Capacity = uint32(m.Get("capacity").Int(1, 1, 1_000_000))
+	c.Rack = m.Get("rack").String("")
+}
+
+func (r *reader) state(n yamlnode.Node) {
+	m, s := n.Map(), &r.c.State
+	s.Dir = m.Get("dir").String(filepath.Join("/var/lib/streamworker", r.c.App))
+	if r.o.StateDir != "" {
+		s.Dir = r.o.StateDir
+	}
+	s.BlockCache = m.Get("block_cache").Size(128*mib, mib, tib)
+	s.Memtables = m.Get("memtables").Size(128*mib, mib, tib)
+	s.RowCache = m.Get("row_cache").Size(256*mib, 0, tib)
+	s.MaxOpenFiles = int(m.Get("max_open_files").Int(1000, 50, 10_000_000))
+	s.Compactions = int(m.Get("compactions").Int(2, 1, 1024))
+	m.Done()
+}
+
+func (r *reader) learners(n yamlnode.Node) {
+	m, l := n.Map(), &r.c.Learners
+	l.Mode = LearnerMode(m.Get("mode").Enum(string(Eager), string(Eager), string(Stable)))
+	l.AcceptableLag = m.Get("acceptable_lag").Int(10_000, 0, math.MaxInt64)
+	l.MaxLearners = int(m.Get("max_learners").Int(0, 0, math.MaxInt32))
+	l.Bandwidth = m.Get("bandwidth").Rate(0, 64<<10, tib)
+	m.Done()
+}
+
+func (r *reader) onTerminate(n yamlnode.Node) {
+	def := Release
+	if r.c.InstanceID != "" {
+		def = Keep
+	}
+	r.c.OnTerminate = OnTerminate(n.Enum(string(def), string(Keep), string(Release), string(Drain)))
+	if r.c.OnTerminate == Keep && r.c.InstanceID == "" {
+		n.Errorf("set instance_id, or --instance-id", "keep needs a name under which the restarted instance is known")
+	}
+}
+
+func (r *reader) admin(n yamlnode.Node) {
+	m := n.Map()
+	listen := m.Get("listen")
+	address := listen.String("")
+	if address != "" {
+		if err := checkAddress(address, false); err != nil {
+			listen.Errorf("write host:port, or :PORT for this host only", "%v", err)
+		} else if host, port, _ := net.SplitHostPort(address); host == "" {
+			address = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	r.c.Admin.Listen = address
+	m.Done()
+}
+
+func (r *reader) log(n yamlnode.Node) {
+	m := n.Map()
+	r.c.Log.Level = m.Get("level").Enum("info", "debug", "info", "warn", "error")
+	r.c.Log.Format = m.Get("format").Enum("text", "text", "json")
+	m.Done()
+}
+
+// ConfigHash is equal for instances that can work in one group without surprise: it covers the topology, the guarantee
+// and what the group's leader plans by.
+func (c *Config) ConfigHash() uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, c.App, c.Topology.Hash(), c.Guarantee, c.Standbys, c.BalancingFactor, c.Learners.MaxLearners)
+	return h.Sum64()
+}
