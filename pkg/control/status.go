@@ -1,0 +1,89 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+)
+
+// State is what an instance as a whole is doing.
+type State string
+
+// The states.
+const (
+	Starting State = "starting"
+	Running  State = "running"
+	Draining State = "draining" // leaving, with tasks left
+	Drained  State = "drained"  // leaving, nothing left
+	Stopping State = "stopping"
+)
+
+// Status is what an instance says of itself. Readers take one that is older than StaleAfter as that of an
+// instance that is gone.
+type Status struct {
+	Version     int                `json:"v"`
+	Instance    string             `json:"instance"`
+	Incarnation assign.Incarnation `json:"incarnation"`
+	Member      string             `json:"member"` // id in the group; empty: none yet
+	Generation  int32              `json:"generation"`
+	State       State              `json:"state"`
+	Labels      map[string]string  `json:"labels,omitempty"`
+	Active      []string           `json:"active,omitempty"`
+	Learning    []Learning         `json:"learning,omitempty"`
+	Standby     []string           `json:"standby,omitempty"`
+	Lag         map[string]int64   `json:"lag,omitempty"`         // input records behind, per active task
+	DeadlineMs  int64              `json:"deadline_ms,omitempty"` // of draining, ms since the epoch; 0: none
+	Left        string             `json:"left,omitempty"`        // why it has left: drained, timeout or now
+	UpdatedMs   int64              `json:"updated_ms"`            // by the instance's clock
+
+	Seen time.Time `json:"-"` // when Kafka got it; set by readers
+}
+
+// Learning is a learner's progress.
+type Learning struct {
+	Task  string `json:"task"`
+	Lag   int64  `json:"lag"` // changelog records behind
+	Ready bool   `json:"ready"`
+}
+
+// Left values: how a leave ended.
+const (
+	LeftDrained = "drained"
+	LeftTimeout = "timeout" // at the scale-down deadline, with tasks not handed over
+	LeftNow     = "now"     // at once, as asked
+)
+
+// StaleAfter is the age at which a status no longer speaks of a running instance: three of them are missing.
+const StaleAfter = 35 * time.Second
+
+// Intervals at which an instance repeats its status.
+const (
+	heartbeat   = 10 * time.Second       // at the latest
+	lagInterval = time.Second            // when lags have moved and something is learned
+	minInterval = 250 * time.Millisecond // when anything else has changed
+)
+
+// Stale reports whether the instance has been silent for too long.
+func (s *Status) Stale(now time.Time) bool { return now.Sub(s.Seen) > StaleAfter }
+
+// due reports whether a status is to be published, given the last one published and the time since.
+func due(last *Status, next Status, since time.Duration) bool {
+	if last == nil || since >= heartbeat {
+		return true
+	}
+	if since >= minInterval && !sameButLags(*last, next) {
+		return true
+	}
+	return since >= lagInterval && !slices.Equal(last.Learning, next.Learning)
+}
+
+// sameButLags compares what does not move all the time.
+func sameButLags(a, b Status) bool {
+	sameLearner := func(a, b Learning) bool { return a.Task == b.Task && a.Ready == b.Ready }
+	return a.Incarnation == b.Incarnation && a.Member == b.Member && a.Generation == b.Generation && a.State == b.State &&
+		a.DeadlineMs == b.DeadlineMs && a.Left == b.Left && maps.Equal(a.Labels, b.Labels) &&
+		slices.Equal(a.Active, b.Active) && slices.Equal(a.Standby, b.Standby) &&
+		slices.EqualFunc(a.Learning, b.Learning, sameLearner)
+}
