@@ -148,7 +148,9 @@ type events chan string
 
 func (e events) handler() Handler {
 	return Handler{
-		Mark: func(m Mark) { e <- fmt.Sprintf("mark %s of run %d, deadline %d", m.Instance, m.Incarnation.StartMs, m.DeadlineMs) },
+		Mark: func(m Mark) {
+			e <- fmt.Sprintf("mark %s of run %d, deadline %d", m.Instance, m.Incarnation.StartMs, m.DeadlineMs)
+		},
 		Cancel: func(instance string, inc assign.Incarnation) {
 			e <- fmt.Sprintf("cancel %s of run %d", instance, inc.StartMs)
 		},
@@ -352,6 +354,9 @@ func TestMissingTopic(t *testing.T) {
 		if _, err := b.ReadMarks(t.Context()); !errors.Is(err, ErrNoTopic) {
 			t.Errorf("ReadMarks: %v", err)
 		}
+		if err := b.CheckTopic(t.Context()); !errors.Is(err, ErrNoTopic) || !strings.Contains(err.Error(), "kafka-topics --create") {
+			t.Errorf("CheckTopic: %v", err)
+		}
 	})
 }
 
@@ -394,6 +399,9 @@ func TestUnfitTopic(t *testing.T) {
 			check(t, err)
 			if err := b.EnsureTopic(t.Context(), 1); !errors.Is(err, c.want) {
 				t.Errorf("%s: %v", name, err)
+			}
+			if err := b.CheckTopic(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("%s, checked only: %v", name, err)
 			}
 			if _, err := adm.DeleteTopics(t.Context(), b.topic); err != nil {
 				t.Error(err)

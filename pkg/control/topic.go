@@ -46,25 +46,49 @@ func (b *Bus) EnsureTopic(ctx context.Context, replication int16) error {
 	adm := kadm.NewClient(b.cl)
 	details, err := b.describe(ctx)
 	if errors.Is(err, ErrNoTopic) {
-		configs := make(map[string]*string, len(topicConfigs))
-		for k, v := range topicConfigs {
-			configs[k] = &v
+		if err := b.create(ctx, adm, replication); err != nil {
+			return err
 		}
-		_, err = adm.CreateTopic(ctx, partitions, replication, configs, b.topic)
-		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			return fmt.Errorf("create topic %s: %w; grant the right to create it, or create it by hand: %s",
-				b.topic, err, createCommand(b.topic, replication))
-		}
-		return b.awaitTopic(ctx)
+		details, err = b.awaitTopic(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if n := len(details.Partitions); n < int(partitions) {
+	return b.check(ctx, adm, details, replication)
+}
+
+// CheckTopic is EnsureTopic for users who create the topic themselves.
+func (b *Bus) CheckTopic(ctx context.Context) error {
+	details, err := b.describe(ctx)
+	if errors.Is(err, ErrNoTopic) {
+		return fmt.Errorf("topic %s: %w; create it: %s", b.topic, ErrNoTopic, createCommand(b.topic, 0))
+	}
+	if err != nil {
+		return err
+	}
+	return b.check(ctx, kadm.NewClient(b.cl), details, 0)
+}
+
+func (b *Bus) check(ctx context.Context, adm *kadm.Client, d kadm.TopicDetail, replication int16) error {
+	if n := len(d.Partitions); n < int(partitions) {
 		return fmt.Errorf("topic %s has %d partitions, not %d: delete it, then create it: %s: %w",
 			b.topic, n, partitions, createCommand(b.topic, replication), ErrUnfitTopic)
 	}
 	return b.checkPolicy(ctx, adm)
+}
+
+// create is fine with somebody else having created the topic just now.
+func (b *Bus) create(ctx context.Context, adm *kadm.Client, replication int16) error {
+	configs := make(map[string]*string, len(topicConfigs))
+	for k, v := range topicConfigs {
+		configs[k] = &v
+	}
+	_, err := adm.CreateTopic(ctx, partitions, replication, configs, b.topic)
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return fmt.Errorf("create topic %s: %w; grant the right to create it, or create it by hand: %s",
+			b.topic, err, createCommand(b.topic, replication))
+	}
+	return nil
 }
 
 // checkPolicy refuses a topic that forgets marks and statuses by age or size only. Who may not read the
@@ -85,14 +109,14 @@ func (b *Bus) checkPolicy(ctx context.Context, adm *kadm.Client) error {
 }
 
 // awaitTopic waits until every partition of a new topic has a leader.
-func (b *Bus) awaitTopic(ctx context.Context) error {
+func (b *Bus) awaitTopic(ctx context.Context) (kadm.TopicDetail, error) {
 	for {
-		_, err := b.describe(ctx)
-		if err == nil {
-			return nil
+		d, err := b.describe(ctx)
+		if err == nil || !errors.Is(err, ErrNoTopic) && !kerr.IsRetriable(errors.Unwrap(err)) {
+			return d, err
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("wait for topic %s: %w", b.topic, err)
+		if sleep(ctx, 50*time.Millisecond) != nil {
+			return d, fmt.Errorf("wait for topic %s: %w", b.topic, err)
 		}
 	}
 }
