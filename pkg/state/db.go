@@ -1,0 +1,319 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"errors"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// DB is the open state of one task.
+//
+// Locking: applying, then closing, then mu. The stores' rows take no lock: they belong to the goroutine
+// that runs the task, as do Freeze, Discard, Reset and ApplyChangelog, which change them.
+type DB struct {
+	engine *Engine
+	task   string
+	dir    string
+	log    *slog.Logger
+	specs  []StoreSpec
+	stores []*Store
+
+	closed  atomic.Bool
+	failure atomic.Pointer[error] // the first error after which the database must not be used
+	failed  chan struct{}         // closed then
+	frozen  uint32                // number of the last freeze
+	applied atomic.Uint32         // number of the last freeze that Pebble holds
+
+	applying sync.Mutex   // held by whatever writes to Pebble: one batch at a time, in order
+	closing  sync.RWMutex // held for reading around every use of pebble
+	pebble   *pebble.DB
+
+	mu struct {
+		sync.Mutex
+		checkpoints []checkpoint
+		written     []checkpoint // as Pebble holds them
+		outstanding []*Changes   // frozen and not applied, oldest first
+		iterators   map[*Iterator]struct{}
+		unflushed   int64 // bytes applied since the last flush
+	}
+}
+
+// Task returns the name under which the state was opened.
+func (d *DB) Task() string { return d.task }
+
+// Store returns the store with this name, or nil.
+func (d *DB) Store(name string) *Store {
+	for i, spec := range d.specs {
+		if spec.Name == name {
+			return d.stores[i]
+		}
+	}
+	return nil
+}
+
+// Checkpoint returns the position in each store's changelog up to which the state on disk or in Pebble's
+// memory holds it: the next offset to apply, 0 if there is nothing.
+func (d *DB) Checkpoint() []int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	positions := make([]int64, len(d.mu.checkpoints))
+	for i, c := range d.mu.checkpoints {
+		positions[i] = c.position
+	}
+	return positions
+}
+
+// Freeze cuts the writes since the last Freeze off and returns them, nil if there were none. Reads go
+// on to see them. Each result has to be given to Apply, in order, or all to Discard.
+func (d *DB) Freeze() *Changes {
+	dirty := 0
+	for _, s := range d.stores {
+		dirty += len(s.rows.dirty)
+		s.rows.trim()
+	}
+	if dirty == 0 {
+		return nil
+	}
+	d.frozen++
+	c := &Changes{number: d.frozen, stores: make([]storeChanges, len(d.stores))}
+	for i, s := range d.stores {
+		if len(s.rows.dirty) > 0 {
+			c.stores[i] = s.rows.freeze(d.frozen)
+		}
+	}
+	d.mu.Lock()
+	d.mu.outstanding = append(d.mu.outstanding, c)
+	d.mu.Unlock()
+	return c
+}
+
+// Apply makes changes part of the state, in one batch with the positions: per store, the position in its
+// changelog after these writes. The changes have to be the oldest ones outstanding. It may be called
+// while the task writes on. With nil changes it only moves the positions on.
+//
+// It is the task's active owner that calls Apply, so the state is taken to be the changelog's end.
+func (d *DB) Apply(c *Changes, positions []int64) error {
+	d.applying.Lock()
+	defer d.applying.Unlock()
+	d.closing.RLock()
+	defer d.closing.RUnlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	if c != nil {
+		d.mu.Lock()
+		known := slices.Contains(d.mu.outstanding, c)
+		first := known && d.mu.outstanding[0] == c
+		d.mu.Unlock()
+		if !known {
+			return ErrDiscarded
+		}
+		if !first {
+			return fmt.Errorf("state of task %s: changes applied out of order", d.task)
+		}
+	}
+	next, err := d.moved(positions)
+	if err != nil {
+		return err
+	}
+	batch := d.pebble.NewBatchWithSize(c.batchSize())
+	for i := range d.stores {
+		if c == nil {
+			break
+		}
+		if err := writeChanges(batch, d.stores[i].prefix, &c.stores[i]); err != nil {
+			return errors.Join(err, batch.Close())
+		}
+	}
+	if err := d.commit(batch, next); err != nil {
+		return err
+	}
+	if c != nil {
+		d.mu.Lock()
+		d.mu.outstanding = d.mu.outstanding[1:]
+		d.mu.Unlock()
+		d.applied.Store(c.number)
+	}
+	return nil
+}
+
+// moved returns the checkpoints as of now with new positions.
+func (d *DB) moved(positions []int64) ([]checkpoint, error) {
+	d.mu.Lock()
+	next := slices.Clone(d.mu.checkpoints)
+	d.mu.Unlock()
+	if len(positions) != len(next) {
+		return nil, fmt.Errorf("state of task %s: %d positions for %d stores", d.task, len(positions), len(next))
+	}
+	for i, p := range positions {
+		if p < next[i].position {
+			return nil, fmt.Errorf("state of task %s, store %s: position would go back from %d to %d", d.task, d.specs[i].Name, next[i].position, p)
+		}
+		next[i].position, next[i].asOf = p, d.engine.cfg.Now()
+	}
+	return next, nil
+}
+
+func (c *Changes) batchSize() int {
+	const header, perKey, perStore = 16, 10, 128
+	size := header
+	if c != nil {
+		for i := range c.stores {
+			size += perStore + len(c.stores[i].data) + perKey*len(c.stores[i].list)
+		}
+	}
+	return size
+}
+
+func writeChanges(batch *pebble.Batch, prefix []byte, c *storeChanges) error {
+	for _, ch := range c.list {
+		key := c.key(ch)
+		if ch.valueLen == tombstone {
+			op := batch.DeleteDeferred(prefixLen + len(key))
+			copy(op.Key[copy(op.Key, prefix):], key)
+			if err := op.Finish(); err != nil {
+				return err
+			}
+			continue
+		}
+		op := batch.SetDeferred(prefixLen+len(key), ch.valueLen)
+		copy(op.Key[copy(op.Key, prefix):], key)
+		copy(op.Value, c.value(ch))
+		if err := op.Finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit adds the checkpoints to the batch and makes it part of the state. The caller holds applying
+// and closing.
+func (d *DB) commit(batch *pebble.Batch, next []checkpoint) error {
+	for i, c := range next {
+		if err := batch.Set(checkpointKey(d.specs[i].Name), c.encode(), nil); err != nil {
+			return errors.Join(err, batch.Close())
+		}
+	}
+	size := int64(batch.Len())
+	if err := batch.Commit(pebble.NoSync); err != nil {
+		return errors.Join(err, batch.Close())
+	}
+	d.mu.Lock()
+	d.mu.checkpoints = next
+	d.mu.written = slices.Clone(next)
+	d.mu.unflushed += size
+	large := d.mu.unflushed >= d.engine.cfg.FlushBytes
+	d.mu.Unlock()
+	d.engine.applied(size, large)
+	return batch.Close()
+}
+
+// Discard drops all writes that were not applied, frozen ones too.
+func (d *DB) Discard() {
+	d.applying.Lock() // an Apply under way counts as done
+	defer d.applying.Unlock()
+	d.discard()
+}
+
+func (d *DB) discard() {
+	d.mu.Lock()
+	d.mu.outstanding = nil
+	d.mu.Unlock()
+	for _, s := range d.stores {
+		s.rows.clear(false)
+	}
+}
+
+// Reset drops the content and the checkpoint of the stores with these indexes, all if none are named,
+// so that they are rebuilt from the start of their changelogs. It discards as Discard does.
+func (d *DB) Reset(reason string, stores ...int) error {
+	d.applying.Lock()
+	defer d.applying.Unlock()
+	d.closing.RLock()
+	defer d.closing.RUnlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.discard()
+	if len(stores) == 0 {
+		for i := range d.stores {
+			stores = append(stores, i)
+		}
+	}
+	return d.drop(reason, stores)
+}
+
+// drop empties stores. The caller holds applying and closing, or has the DB alone.
+func (d *DB) drop(reason string, stores []int) error {
+	d.mu.Lock()
+	next := slices.Clone(d.mu.checkpoints)
+	d.mu.Unlock()
+	batch := d.pebble.NewBatch()
+	for _, i := range stores {
+		prefix := d.stores[i].prefix
+		if err := batch.DeleteRange(prefix, prefixEnd(prefix), nil); err != nil {
+			return errors.Join(err, batch.Close())
+		}
+		d.log.Warn("the store is rebuilt from the start of its changelog", "store", d.specs[i].Name, "reason", reason, "position", next[i].position)
+		d.engine.cfg.Events.Rebuilt(d.task, d.specs[i].Name, reason)
+		next[i].position, next[i].topicID = 0, d.specs[i].TopicID
+	}
+	if err := d.commit(batch, next); err != nil {
+		return err
+	}
+	for _, i := range stores {
+		d.stores[i].rows.clear(true)
+	}
+	return nil
+}
+
+// prefixEnd returns the least key above all keys with this store prefix.
+func prefixEnd(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; ; i-- {
+		end[i]++
+		if end[i] != 0 {
+			return end
+		}
+	}
+}
+
+// usable returns why the database may not be used. The caller holds closing.
+func (d *DB) usable() error {
+	if d.closed.Load() {
+		return ErrClosed
+	}
+	return d.Err()
+}
+
+// Err returns the error that has made the state unusable, nil if there is none. Close the DB then.
+func (d *DB) Err() error {
+	if err := d.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail makes the first error stick. Pebble calls it from its goroutines, with its locks held.
+func (d *DB) fail(err error) {
+	if d.failure.CompareAndSwap(nil, &err) {
+		close(d.failed)
+		d.log.Error("the task's state has failed", "error", err)
+		d.engine.cfg.Events.Failed(d.task, err)
+	}
+}
+
+// readError classifies an error of a read: damage makes the whole state unusable.
+func (d *DB) readError(err error) error {
+	if pebble.IsCorruptionError(err) {
+		d.fail(fmt.Errorf("state of task %s: %w: %w", d.task, ErrCorrupt, err))
+		return d.Err()
+	}
+	return fmt.Errorf("state of task %s: %w", d.task, err)
+}

@@ -1,0 +1,163 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// openDB opens the database at dir, which may be new. Errors that setAside tells apart mean that what is
+// there cannot be used.
+func (e *Engine) openDB(task, dir string, specs []StoreSpec) (*DB, error) {
+	d := &DB{engine: e, task: task, dir: dir, specs: specs, failed: make(chan struct{}), log: e.log.With("task", task)}
+	d.mu.iterators = make(map[*Iterator]struct{})
+	p, err := pebble.Open(dir, e.options(task, d.log, d.fail))
+	if err != nil {
+		return nil, fmt.Errorf("opening the state of task %s in %s: %w", task, dir, err)
+	}
+	d.pebble = p
+	if err := d.load(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	for _, s := range d.stores {
+		s.rows = newRows(&e.rows, &d.applied)
+	}
+	if err := d.dropStale(); err != nil {
+		d.closeRows()
+		return nil, errors.Join(err, p.Close())
+	}
+	return d, nil
+}
+
+// load reads the checkpoints and numbers stores that are new.
+func (d *DB) load() error {
+	known, err := readCheckpoints(d.pebble, d.task)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		if err := d.pebble.Set(formatKey, []byte(formatTag+d.task), pebble.NoSync); err != nil {
+			return err
+		}
+	}
+	highest := uint16(0)
+	for _, c := range known {
+		highest = max(highest, c.number)
+	}
+	d.mu.checkpoints = make([]checkpoint, len(d.specs))
+	for i, spec := range d.specs {
+		c, ok := known[spec.Name]
+		if !ok {
+			highest++
+			c = checkpoint{number: highest, topicID: spec.TopicID, asOf: d.engine.cfg.Now()}
+		}
+		d.mu.checkpoints[i] = c
+		d.stores = append(d.stores, &Store{db: d, prefix: storePrefix(c.number)})
+	}
+	d.mu.written = slices.Clone(d.mu.checkpoints)
+	return nil
+}
+
+// dropStale empties the stores whose checkpoint is not good any more.
+func (d *DB) dropStale() error {
+	for i, c := range d.mu.checkpoints {
+		if reason := c.stale(d.specs[i], d.engine.cfg.Now()); reason != "" {
+			if err := d.drop(reason, []int{i}); err != nil {
+				return err
+			}
+		} else if c.position == 0 {
+			d.mu.checkpoints[i].topicID = d.specs[i].TopicID
+			d.stores[i].rows.complete = true // data and positions are never apart
+		}
+	}
+	return nil
+}
+
+// readCheckpoints returns all checkpoints by store, nil if the database is new.
+func readCheckpoints(p *pebble.DB, task string) (map[string]checkpoint, error) {
+	tag, closer, err := p.Get(formatKey)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		return nil, checkEmpty(p, task)
+	case err != nil:
+		return nil, err
+	}
+	got := string(tag)
+	if err := closer.Close(); err != nil {
+		return nil, err
+	}
+	if got != formatTag+task {
+		return nil, &unusableError{fmt.Sprintf("it was written by another version or for another task (its mark is %q)", got)}
+	}
+	it, err := p.NewIter(&pebble.IterOptions{LowerBound: checkpointKeyPrefix, UpperBound: checkpointKeyEnd})
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]checkpoint)
+	for it.First(); it.Valid(); it.Next() {
+		name := string(it.Key()[len(checkpointKeyPrefix):])
+		c, err := decodeCheckpoint(it.Value())
+		if err != nil {
+			return nil, errors.Join(&unusableError{fmt.Sprintf("store %s: %v", name, err)}, it.Close())
+		}
+		known[name] = c
+	}
+	return known, it.Close()
+}
+
+// checkEmpty refuses a database without our mark that has anything in it.
+func checkEmpty(p *pebble.DB, task string) error {
+	it, err := p.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	if it.First() {
+		return errors.Join(&unusableError{"it is a database of something else"}, it.Close())
+	}
+	return it.Close()
+}
+
+// Close flushes what was applied and closes the database; writes that were not applied are dropped.
+// State that was found damaged is set aside. Close waits for calls under way; iterators end with ErrClosed.
+func (d *DB) Close() error {
+	if d.closed.Load() {
+		return ErrClosed
+	}
+	var err error
+	if d.Err() == nil {
+		err = d.refresh(0)
+	}
+	d.closing.Lock()
+	defer d.closing.Unlock()
+	if d.closed.Load() {
+		return ErrClosed
+	}
+	if d.Err() == nil {
+		err = errors.Join(err, d.flush())
+	}
+	d.closed.Store(true)
+	d.mu.Lock()
+	iterators := slices.Collect(maps.Keys(d.mu.iterators))
+	unflushed := d.mu.unflushed
+	d.mu.Unlock()
+	for _, it := range iterators {
+		err = errors.Join(err, it.closeLocked())
+	}
+	d.closeRows()
+	err = errors.Join(err, d.pebble.Close())
+	d.engine.flushed(unflushed)
+	d.engine.closed(d)
+	if err != nil {
+		return fmt.Errorf("closing the state of task %s: %w", d.task, err)
+	}
+	return nil
+}
+
+func (d *DB) closeRows() {
+	for _, s := range d.stores {
+		s.rows.close()
+	}
+}

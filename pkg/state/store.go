@@ -1,0 +1,64 @@
+package state
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Store is one key-value store of a task. It is used by one goroutine at a time. Put and Delete report
+// no errors: what they wrote on a DB that has failed or been closed never gets past Apply, which does.
+type Store struct {
+	db     *DB
+	prefix []byte
+	rows   *rows
+	buf    []byte // the prefixed key of the latest read
+}
+
+// Get returns the value of key, or false. The value is valid until key is written. It may be changed in
+// place by a caller that then passes it to Put.
+func (s *Store) Get(key []byte) ([]byte, bool, error) {
+	if s.db.closed.Load() {
+		return nil, false, ErrClosed
+	}
+	if r := s.rows.find(key); r != nil {
+		return r.value(), r.is(flagPresent), nil
+	}
+	if s.rows.complete {
+		return nil, false, nil
+	}
+	return s.load(key)
+}
+
+// load reads a key that has no row from Pebble and gives it one, even if it is absent.
+func (s *Store) load(key []byte) ([]byte, bool, error) {
+	d := s.db
+	d.closing.RLock()
+	defer d.closing.RUnlock()
+	if err := d.usable(); err != nil {
+		return nil, false, err
+	}
+	s.buf = append(append(s.buf[:0], s.prefix...), key...)
+	value, closer, err := d.pebble.Get(s.buf)
+	if errors.Is(err, pebble.ErrNotFound) {
+		s.rows.insert(key, nil, false)
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, d.readError(err)
+	}
+	r := s.rows.at(s.rows.insert(key, value, true))
+	return r.value(), true, closer.Close()
+}
+
+// Put sets the value of key. It copies both.
+func (s *Store) Put(key, value []byte) { s.rows.write(key, value, true) }
+
+// Delete removes key.
+func (s *Store) Delete(key []byte) {
+	r := s.rows.find(key)
+	if r == nil && s.rows.complete || r != nil && !r.is(flagPresent) {
+		return // known to be absent
+	}
+	s.rows.write(key, nil, false)
+}
