@@ -38,7 +38,7 @@ type Status struct {
 	Left        string             `json:"left,omitempty"`        // why it has left: drained, timeout or now
 	UpdatedMs   int64              `json:"updated_ms"`            // by the instance's clock
 
-	Seen time.Time `json:"-"` // when Kafka got it; set by readers
+	Seen time.Time `json:"seen,omitzero"` // when Kafka got it; set by readers
 }
 
 // Learning is a learner's progress.

@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/leave"
+)
+
+// Client speaks with the instance that uses a state directory on this host.
+type Client struct {
+	dir  string
+	http *http.Client
+}
+
+// NewClient connects at each request. Close ends idle connections.
+func NewClient(dir string) (*Client, error) {
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return &Client{dir: dir, http: &http.Client{
+		Transport: &http.Transport{DialContext: dial},
+		Timeout:   5 * time.Second, // the instance answers within one, if the host gives it the time
+	}}, nil
+}
+
+// Close ends the client's connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Status asks for the instance's status, and for the group's as far as the instance can tell.
+func (c *Client) Status(ctx context.Context, group bool) (Reply, error) {
+	var r Reply
+	url := "/status"
+	if group {
+		url += "?group"
+	}
+	err := c.do(ctx, http.MethodGet, url, nil, &r)
+	return r, err
+}
+
+// Leave marks the instance as leaving; by says who asks.
+func (c *Client) Leave(ctx context.Context, d leave.Deadline, by string) error {
+	return c.do(ctx, http.MethodPost, "/leave", Order{Deadline: d, By: by}, nil)
+}
+
+// Cancel takes the mark back.
+func (c *Client) Cancel(ctx context.Context) error {
+	return c.do(ctx, http.MethodPost, "/cancel", nil, nil)
+}
+
+func (c *Client) do(ctx context.Context, method, url string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://instance"+url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("%w: %s", ErrNotRunning, c.dir)
+		}
+		return fmt.Errorf("ask the instance of %s: %w", c.dir, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusBadRequest {
+		var f failure
+		if json.NewDecoder(resp.Body).Decode(&f) != nil || f.Error == "" {
+			return fmt.Errorf("the instance of %s answers %s", c.dir, resp.Status)
+		}
+		return fmt.Errorf("the instance of %s answers: %s", c.dir, f.Error)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the answer of the instance of %s: %w", c.dir, err)
+	}
+	return nil
+}
