@@ -33,7 +33,7 @@ func (s *aggregateStep) String() string {
 }
 
 func (s *aggregateStep) start(c *chain, next operator) operator {
-	row := row{step: s, p: c.p, store: c.p.stores[s.store.Name]}
+	row := row{step: s, p: c.p, store: c.p.stores[s.store.Name], journaled: c.journaled}
 	if s.name == "count" {
 		return &countOperator{row: row, next: next}
 	}
@@ -57,6 +57,8 @@ type row struct {
 	p     *Processor
 	store Store
 	buf   []byte
+
+	journaled bool
 }
 
 // read encodes m's key, and returns what the store has for it; nil if nothing. m.ts becomes the later of the two.
@@ -67,6 +69,9 @@ func (r *row) read(m *message) ([]byte, error) {
 	stored, ok, err := r.store.Get(m.key.raw)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", r.step.store.Name, err)
+	}
+	if r.journaled {
+		r.p.journal.remember(r.store, m.key.raw, stored, ok)
 	}
 	if !ok {
 		return nil, nil

@@ -102,6 +102,10 @@ func (x *evaluator) datum(e *expression, m *message, f Format) (datum, error) {
 		return m.value, nil
 	case e.text == "key" && e.scope.key == f:
 		return m.key, nil
+	case e.native.text != nil && f == String && e.covers(m):
+		return textDatum(e.native.text(m)), nil
+	case e.native.whole != nil && f == Int && e.covers(m):
+		return intDatum(e.native.whole(m)), nil
 	}
 	v, err := x.run(e, m, nil)
 	if err != nil {
@@ -116,6 +120,9 @@ func (x *evaluator) datum(e *expression, m *message, f Format) (datum, error) {
 
 // truth evaluates a condition.
 func (x *evaluator) truth(e *expression, m *message) (bool, error) {
+	if e.native.truth != nil && e.covers(m) {
+		return e.native.truth(m), nil
+	}
 	v, err := x.run(e, m, nil)
 	if err != nil {
 		return false, err
@@ -130,6 +137,9 @@ func (x *evaluator) truth(e *expression, m *message) (bool, error) {
 // each evaluates a list and calls do for its elements in order, each as format f or with the reason why it is
 // none. It stops at do's first error.
 func (x *evaluator) each(e *expression, m *message, f Format, do func(datum, error) error) error {
+	if e.native.parts != nil && f == String && e.covers(m) {
+		return e.native.parts.each(m, do)
+	}
 	v, err := x.run(e, m, nil)
 	if err != nil {
 		return fault{err}

@@ -119,7 +119,7 @@ type expression struct {
 	program *vm.Program
 	uses    usage
 	typ     resultType
-	root    ast.Node // before optimization
+	native  native
 }
 
 // compile reads the expression at node; its mistakes are reported there and give nil.
@@ -144,10 +144,9 @@ func compile(node yamlnode.Node, s scope) *expression {
 		reportExpression(node, s, err)
 		return nil
 	}
-	e := &expression{node: node, text: text, scope: s, program: program, root: checked.Node()}
-	ast.Walk(&e.root, usageVisitor{&e.uses})
-	n := e.root.Nature()
-	e.typ = typeOf(n)
+	root := checked.Node()
+	e := &expression{node: node, text: text, scope: s, program: program, typ: typeOf(root.Nature()), native: s.compileNative(root)}
+	ast.Walk(&root, usageVisitor{&e.uses})
 	return e
 }
 

@@ -72,8 +72,15 @@ func (d *datum) int() int64      { return int64(d.bits) }
 func (d *datum) float() float64  { return math.Float64frombits(d.bits) }
 func (d *datum) text() string    { return bytesText(d.raw) }
 
-// textBytes and bytesText share the memory: records' keys and values are never written to once they exist.
-func textBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// textBytes and bytesText share the memory: records' keys and values are never written to once they exist. An empty
+// text must not become nil, which is null.
+func textBytes(s string) []byte {
+	if s == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}
+
 func bytesText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // decodeDatum reads an encoded key or value. Nil is null, and so is the JSON text null. JSON is checked, and decoded
@@ -86,7 +93,7 @@ func decodeDatum(f Format, raw []byte, deep bool) (datum, error) {
 	switch f {
 	case Int, Float:
 		if len(raw) != 8 {
-			return d, fmt.Errorf("want the 8 bytes of a %s, got %d bytes", f, len(raw))
+			return d, fmt.Errorf("format %s has 8 bytes, got %d", f, len(raw))
 		}
 		d.bits = binary.BigEndian.Uint64(raw)
 	case JSON:

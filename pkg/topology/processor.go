@@ -1,9 +1,7 @@
 package topology
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -28,41 +26,11 @@ type Output interface {
 type Counters struct {
 	In           uint64 // records processed, bad ones too
 	Out          uint64 // records emitted, dead letters not counted
-	Skipped      uint64 // records dropped by on_error: skip
-	DeadLettered uint64 // records that went to a dead letter topic
+	Skipped      uint64 // bad records passed over by on_error: skip, in whole or in part
+	DeadLettered uint64 // bad records written to a dead letter topic
 	NullKeys     uint64 // records that did not reach an aggregate for want of a key
 	NullValues   uint64 // the same for want of a value
 }
-
-// Headers that a dead letter carries in addition to those of the record.
-const (
-	HeaderError     = "streamworker.error"
-	HeaderTopic     = "streamworker.topic"
-	HeaderPartition = "streamworker.partition"
-	HeaderOffset    = "streamworker.offset"
-)
-
-// RecordError is a record that could not be processed, under on_error: fail.
-type RecordError struct {
-	Topic     string
-	Partition int32
-	Offset    int64
-	Stream    string
-	Err       error
-}
-
-func (e *RecordError) Error() string {
-	return fmt.Sprintf("stream %s: record at %s[%d] offset %d: %v (on_error: skip or dead_letter would go on with the next record)",
-		e.Stream, e.Topic, e.Partition, e.Offset, e.Err)
-}
-
-func (e *RecordError) Unwrap() error { return e.Err }
-
-// fault is an error that a record is to blame for, and that on_error decides about. Other errors, such as a
-// store's, stop the processor.
-type fault struct{ error }
-
-func (f fault) Unwrap() error { return f.error }
 
 // operator is one step of a running chain: it changes m, hands it on to the next step as often as there are
 // results, and may leave m changed.
@@ -73,12 +41,14 @@ type operator interface {
 // Processor computes one task. It is used by one goroutine at a time.
 type Processor struct {
 	Counters
-	chains [][]*chain // by source
-	stores map[string]Store
-	out    Output
-	eval   evaluator
-	slabs  slabs
-	done   int
+	chains  [][]*chain // by source
+	stores  map[string]Store
+	out     Output
+	pending []*kgo.Record // outputs of the current record
+	journal journal
+	eval    evaluator
+	slabs   slabs
+	done    int
 }
 
 // NewProcessor makes a processor for one task of s; stores are in the order of s.Stores.
@@ -96,28 +66,45 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 		p.stores[spec.Name] = stores[i]
 	}
 	for i, source := range s.Sources {
-		for _, seg := range s.segments {
-			if seg.source.Topic == source.Topic {
-				p.chains[i] = append(p.chains[i], seg.start(p))
-			}
+		chains := s.reading(source.Topic)
+		for _, seg := range chains {
+			p.chains[i] = append(p.chains[i], seg.start(p, len(chains) > 1))
 		}
 	}
 	return p, nil
 }
 
+// reading returns the segments that start from a topic.
+func (s *Subtopology) reading(topic string) []*segment {
+	var out []*segment
+	for _, seg := range s.segments {
+		if seg.source.Topic == topic {
+			out = append(out, seg)
+		}
+	}
+	return out
+}
+
 // Process takes a batch of records of one source, by its index in Subtopology.Sources, in order of offset. The
-// records' bytes must stay as they are: outputs may share them. An error that a record is to blame for is a
-// *RecordError, any other comes from a store; Done then tells how many records before it are fully processed.
+// records' bytes must stay as they are: outputs may share them.
+//
+// An error that a record is to blame for is a *RecordError. Done then tells how many records before it are
+// fully processed, and the bad one has left no trace in stores and output: it may be processed again. Any other
+// error comes from a store, and leaves the processor unusable.
 func (p *Processor) Process(source int, recs []*kgo.Record) error {
 	chains := p.chains[source]
 	p.done = 0
 	for _, rec := range recs {
+		before := p.Counters
+		p.In++
 		for _, c := range chains {
 			if err := c.process(rec); err != nil {
+				p.rollback(mark{})
+				p.Counters = before
 				return err
 			}
 		}
-		p.In++
+		p.settle()
 		p.done++
 	}
 	return nil
@@ -133,14 +120,16 @@ type chain struct {
 	seg       *segment
 	first     operator
 	m         message
-	dead      bool // the current record has its dead letter
+	bad       bool // the current record is counted as bad, and has its dead letter
 	deepKey   bool // some expression looks into keys, or values: JSON is decoded at once
 	deepValue bool
+	journaled bool // writes to stores may have to be taken back
 }
 
-// start builds the operators of a segment from its last step to its first.
-func (s *segment) start(p *Processor) *chain {
-	c := &chain{p: p, seg: s, deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0}
+// start builds the operators of a segment from its last step to its first; shared says that other segments
+// read the same topic.
+func (s *segment) start(p *Processor, shared bool) *chain {
+	c := &chain{p: p, seg: s, deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0, journaled: s.undoes(shared)}
 	var next operator = end{}
 	for i := len(s.steps) - 1; i >= 0; i-- {
 		next = s.steps[i].start(c, next)
@@ -155,43 +144,18 @@ type end struct{}
 func (end) process(*message) error { return nil }
 
 func (c *chain) process(rec *kgo.Record) error {
-	c.dead = false
-	m := &c.m
+	c.bad = false
+	m, before := &c.m, c.p.mark()
 	m.source, m.ts = rec, rec.Timestamp.UnixMilli()
 	var err error
 	if m.key, err = decodeDatum(c.seg.key, rec.Key, c.deepKey); err != nil {
-		return c.failed(fault{fmt.Errorf("key: %w", err)})
+		return c.failed(before, fault{fmt.Errorf("key: %w", err)})
 	}
 	if m.value, err = decodeDatum(c.seg.value, rec.Value, c.deepValue); err != nil {
-		return c.failed(fault{fmt.Errorf("value: %w", err)})
+		return c.failed(before, fault{fmt.Errorf("value: %w", err)})
 	}
 	if err := c.first.process(m); err != nil {
-		return c.failed(err)
-	}
-	return nil
-}
-
-// failed applies the source's on_error to the current record. nil: go on.
-func (c *chain) failed(err error) error {
-	var blame fault
-	rec := c.m.source
-	if !errors.As(err, &blame) {
-		return err
-	}
-	switch c.seg.source.OnError {
-	case Skip:
-		c.p.Skipped++
-	case DeadLetter:
-		if !c.dead {
-			c.p.deadLetter(c.seg.source.DeadLetterTopic, rec, blame)
-			c.dead = true
-		}
-	default:
-		var placed *RecordError
-		if errors.As(err, &placed) {
-			return err
-		}
-		return &RecordError{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Stream: c.seg.stream, Err: blame.error}
+		return c.failed(before, err)
 	}
 	return nil
 }
@@ -208,17 +172,4 @@ func (p *Processor) complete(m *message) bool {
 	default:
 		return true
 	}
-}
-
-func (p *Processor) deadLetter(topic string, rec *kgo.Record, err error) {
-	p.DeadLettered++
-	r := p.slabs.record()
-	r.Topic, r.Partition = topic, -1
-	r.Key, r.Value, r.Timestamp = rec.Key, rec.Value, rec.Timestamp
-	r.Headers = append(rec.Headers[:len(rec.Headers):len(rec.Headers)],
-		kgo.RecordHeader{Key: HeaderError, Value: []byte(err.Error())},
-		kgo.RecordHeader{Key: HeaderTopic, Value: []byte(rec.Topic)},
-		kgo.RecordHeader{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(rec.Partition), 10)},
-		kgo.RecordHeader{Key: HeaderOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)})
-	p.out.Emit(r)
 }

@@ -101,12 +101,13 @@ type flatMapOperator struct {
 func (o *flatMapOperator) process(m *message) error {
 	key, ts := m.key, m.ts
 	return o.c.p.eval.each(o.list, m, o.format, func(d datum, err error) error {
+		before := o.c.p.mark()
 		if err != nil {
-			return o.c.failed(fault{err})
+			return o.c.failed(before, fault{err})
 		}
 		m.key, m.value, m.ts = key, d, ts
 		if err := o.next.process(m); err != nil {
-			return o.c.failed(err)
+			return o.c.failed(before, err)
 		}
 		return nil
 	})
@@ -155,6 +156,6 @@ func (o *sinkOperator) process(m *message) error {
 	r.Key, r.Value, r.Headers = key, value, m.source.Headers
 	r.Timestamp = time.UnixMilli(m.ts)
 	o.p.Out++
-	o.p.out.Emit(r)
+	o.p.pending = append(o.p.pending, r)
 	return o.next.process(m)
 }

@@ -1,0 +1,262 @@
+package topology
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
+)
+
+// TestProcess runs scripts:
+//
+//	topology        streams as YAML; prints the topology
+//	process         records, one a line: TOPIC TIMESTAMP KEY VALUE; prints what comes out
+//	store NAME      prints what a store holds
+//	counters        prints the counters of each subtopology
+//
+// Keys and values are written null, 'text', i:1, f:1.5, x:00ff, or as JSON.
+func TestProcess(t *testing.T) {
+	datadriven.Walk(t, "testdata/process", func(t *testing.T, path string) {
+		var a *app
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "topology":
+				a = newApp(t, d.Input)
+				return a.top.String()
+			case "process":
+				return a.script(d)
+			case "store":
+				return a.printStore(d.CmdArgs[0].Key)
+			case "counters":
+				var b strings.Builder
+				for i, p := range a.procs {
+					fmt.Fprintf(&b, "%d: %+v\n", i, p.Counters)
+				}
+				return b.String()
+			default:
+				t.Fatalf("unknown command %q", d.Cmd)
+				return ""
+			}
+		})
+	})
+}
+
+// app runs all subtopologies of a topology in memory, repartition topics included.
+type app struct {
+	top     *Topology
+	procs   []*Processor
+	stores  map[string]mapStore
+	pending []*kgo.Record // emitted and not looked at yet
+	offset  int64
+}
+
+func (a *app) Emit(r *kgo.Record) { a.pending = append(a.pending, r) }
+
+func newApp(t testing.TB, src string) *app {
+	t.Helper()
+	a := &app{top: parse(t, src), stores: make(map[string]mapStore)}
+	for _, s := range a.top.Subtopologies {
+		var stores []Store
+		for _, spec := range s.Stores {
+			a.stores[spec.Name] = make(mapStore)
+			stores = append(stores, a.stores[spec.Name])
+		}
+		p, err := s.NewProcessor(stores, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.procs = append(a.procs, p)
+	}
+	return a
+}
+
+// feed processes a record and what follows from it; it returns all that is written, in order.
+func (a *app) feed(rec *kgo.Record) ([]*kgo.Record, error) {
+	var out []*kgo.Record
+	if err := a.consume(rec); err != nil {
+		return nil, err
+	}
+	for len(a.pending) > 0 {
+		r := a.pending[0]
+		a.pending = a.pending[1:]
+		out = append(out, r)
+		if err := a.consume(r); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (a *app) consume(r *kgo.Record) error {
+	for i, s := range a.top.Subtopologies {
+		for j, source := range s.Sources {
+			if source.Topic == r.Topic {
+				read := *r
+				read.Partition, read.Offset = 0, a.offset
+				a.offset++
+				if err := a.procs[i].Process(j, []*kgo.Record{&read}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) script(d *datadriven.TestData) string {
+	var b strings.Builder
+	for line := range strings.Lines(d.Input) {
+		out, err := a.feed(parseRecord(line))
+		for _, r := range out {
+			b.WriteString(a.printRecord(r))
+		}
+		if err != nil {
+			fmt.Fprintf(&b, "error: %v\n", err)
+		}
+	}
+	return b.String()
+}
+
+func parseRecord(line string) *kgo.Record {
+	fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
+	ts, _ := strconv.ParseInt(fields[1], 10, 64)
+	key, value := splitData(fields[2])
+	return &kgo.Record{Topic: fields[0], Timestamp: time.UnixMilli(ts), Key: parseData(key), Value: parseData(value)}
+}
+
+// splitData cuts "KEY VALUE" where the key ends.
+func splitData(s string) (key, value string) {
+	end := strings.IndexByte(s, ' ')
+	if s[0] == '\'' {
+		end = strings.IndexByte(s[1:], '\'') + 2
+	}
+	return s[:end], strings.TrimSpace(s[end:])
+}
+
+func parseData(s string) []byte {
+	kind, rest, _ := strings.Cut(s, ":")
+	switch {
+	case s == "null":
+		return nil
+	case s[0] == '\'':
+		return []byte(s[1 : len(s)-1])
+	case kind == "i":
+		n, _ := strconv.ParseInt(rest, 10, 64)
+		return binary.BigEndian.AppendUint64(nil, uint64(n))
+	case kind == "f":
+		f, _ := strconv.ParseFloat(rest, 64)
+		return binary.BigEndian.AppendUint64(nil, math.Float64bits(f))
+	case kind == "x":
+		b, _ := hex.DecodeString(rest)
+		return b
+	default:
+		return []byte(s)
+	}
+}
+
+func printData(b []byte, f Format) string {
+	switch {
+	case b == nil:
+		return "null"
+	case f == Int && len(b) == 8:
+		return fmt.Sprintf("i:%d", int64(binary.BigEndian.Uint64(b)))
+	case f == Float && len(b) == 8:
+		return fmt.Sprintf("f:%v", math.Float64frombits(binary.BigEndian.Uint64(b)))
+	case f == JSON:
+		return string(b)
+	case f == String && !strings.ContainsFunc(string(b), unicode.IsControl):
+		return "'" + string(b) + "'"
+	default:
+		return fmt.Sprintf("x:%x", b)
+	}
+}
+
+func (a *app) printRecord(r *kgo.Record) string {
+	key, value := String, String
+	for _, s := range a.top.Subtopologies {
+		for _, sink := range s.Sinks {
+			if sink.Topic == r.Topic {
+				key, value = sink.Key, sink.Value
+			}
+		}
+	}
+	text := fmt.Sprintf("%s %d %s %s\n", r.Topic, r.Timestamp.UnixMilli(), printData(r.Key, key), printData(r.Value, value))
+	for _, h := range r.Headers {
+		text += fmt.Sprintf("  %s: %s\n", h.Key, h.Value)
+	}
+	return text
+}
+
+func (a *app) printStore(name string) string {
+	var spec StoreSpec
+	for _, s := range a.top.Subtopologies {
+		for _, one := range s.Stores {
+			if one.Name == name {
+				spec = one
+			}
+		}
+	}
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(a.stores[name])) {
+		v := a.stores[name][key]
+		fmt.Fprintf(&b, "%s: %s at %d\n", printData([]byte(key), spec.Key), printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))
+	}
+	return b.String()
+}
+
+// mapStore is a store in memory. It writes over old values where it can, as a real store may.
+type mapStore map[string][]byte
+
+func (s mapStore) Get(key []byte) ([]byte, bool, error) { v, ok := s[string(key)]; return v, ok, nil }
+func (s mapStore) Delete(key []byte)                    { delete(s, string(key)) }
+func (s mapStore) Put(key, value []byte) {
+	if old, ok := s[string(key)]; ok && len(old) == len(value) {
+		copy(old, value)
+		return
+	}
+	s[string(key)] = append([]byte(nil), value...)
+}
+
+// parse builds the topology of a file that must be right.
+func parse(t testing.TB, src string) *Topology {
+	t.Helper()
+	f := yamlnode.Parse("test.yaml", []byte(src), nil)
+	top := Parse("app", f.Root().Map().Get("streams"))
+	if err := f.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// brokenStore fails to read.
+type brokenStore struct{ mapStore }
+
+var errBroken = errors.New("disk on fire")
+
+func (brokenStore) Get([]byte) ([]byte, bool, error) { return nil, false, errBroken }
+
+func TestStoreErrorIsNoRecordError(t *testing.T) {
+	top := parse(t, "streams:\n  - {name: s, from: {topic: in, on_error: skip}, steps: [count]}")
+	p, err := top.Subtopologies[0].NewProcessor([]Store{brokenStore{}}, new(discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Process(0, []*kgo.Record{{Topic: "in", Key: []byte("k"), Value: []byte("v")}})
+	var bad *RecordError
+	if !errors.Is(err, errBroken) || errors.As(err, &bad) {
+		t.Errorf("got %v (%T), want the store's error whatever on_error says", err, err)
+	}
+}

@@ -1,0 +1,90 @@
+package topology
+
+// journal lets a record that turns out bad leave no trace. It holds the outputs of the current source record until
+// the record is done, and, where a step may fail after a store was written, what the stores had before.
+type journal struct {
+	entries []undoEntry
+	old     []byte // the old values, one after the other
+}
+
+type undoEntry struct {
+	store    Store
+	key      []byte
+	from, to int // of the old value in journal.old
+	existed  bool
+}
+
+// mark is a place to roll back to.
+type mark struct{ outputs, entries int }
+
+func (p *Processor) mark() mark { return mark{len(p.pending), len(p.journal.entries)} }
+
+// remember notes what a store has for a key that is about to be written. Key stays as it is, old may change.
+func (j *journal) remember(s Store, key, old []byte, existed bool) {
+	from := len(j.old)
+	j.old = append(j.old, old...)
+	j.entries = append(j.entries, undoEntry{store: s, key: key, from: from, to: len(j.old), existed: existed})
+}
+
+// rollback takes back what the current record has done since m.
+func (p *Processor) rollback(m mark) {
+	j := &p.journal
+	for i := len(j.entries) - 1; i >= m.entries; i-- {
+		if e := j.entries[i]; e.existed {
+			e.store.Put(e.key, j.old[e.from:e.to])
+		} else {
+			e.store.Delete(e.key)
+		}
+	}
+	if len(j.entries) > m.entries {
+		j.old = j.old[:j.entries[m.entries].from]
+		j.entries = j.entries[:m.entries]
+	}
+	p.Out -= uint64(len(p.pending) - m.outputs)
+	p.pending = p.pending[:m.outputs]
+}
+
+// settle makes what the current record has done final.
+func (p *Processor) settle() {
+	for i, r := range p.pending {
+		p.out.Emit(r)
+		p.pending[i] = nil
+	}
+	p.pending = p.pending[:0]
+	p.journal.entries, p.journal.old = p.journal.entries[:0], p.journal.old[:0]
+}
+
+// undoes reports whether writes to the segment's stores may have to be taken back: if a step behind an aggregate can fail,
+// or if, under on_error: fail, something else can fail for a record that has already reached one.
+func (s *segment) undoes(shared bool) bool {
+	aggregated, listed := false, false
+	for _, one := range s.steps {
+		switch one := one.(type) {
+		case *aggregateStep:
+			if aggregated || s.source.OnError == Stop && (shared || listed) {
+				return true
+			}
+			aggregated = true
+		case *flatMapStep:
+			listed = true
+			if aggregated {
+				return true
+			}
+		case *sinkStep:
+			if aggregated && (mayFail(one.fromKey, one.Key) || !one.keyOnly && mayFail(one.fromValue, one.Value)) {
+				return true
+			}
+		default:
+			if aggregated {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayFail reports whether a datum may turn out not to be writable. What an aggregate has read or written is encoded
+// already, or made of numbers that always are.
+func mayFail(from, to Format) bool {
+	return from != to && (fitOf(from, to) == mayFit || to == JSON)
+}
