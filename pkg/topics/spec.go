@@ -30,13 +30,13 @@ type Spec struct {
 	Purpose     string // what it is for, as an error message says it, e.g. "changelog of store counts"
 	Partitions  int32
 	Cleanup     string            // Compact or Delete; a topic with another policy is refused
-	Replication int16             // used at creation; 0: the broker's default
+	Replication int16             // used at creation; 0 or less: the broker's default
 	Config      map[string]string // further settings, used at creation
 }
 
 // Durability holds the settings for topics that are created here.
 type Durability struct {
-	Replication int16 // copies of each partition; 0: the broker's default
+	Replication int16 // copies of each partition; 0 or less: the broker's default
 	MinInsync   int   // copies that must hold a record before it is acknowledged; 0: the broker's default
 }
 
@@ -103,7 +103,7 @@ func (s Spec) request() kmsg.CreateTopicsRequestTopic {
 	topic.Topic = s.Name
 	topic.NumPartitions = s.Partitions
 	topic.ReplicationFactor = s.Replication
-	if s.Replication == 0 {
+	if s.Replication <= 0 {
 		topic.ReplicationFactor = -1 // the broker's default
 	}
 	config := s.settings()
