@@ -23,7 +23,7 @@ func (m *Machine) TokenSeen(t assign.TaskID, epoch uint64, tok *Token) bool {
 	if s == nil || !m.leased || tok == nil || tok.Release != s.Release {
 		return false
 	}
-	s.Phase = Opening
+	s.Phase, s.asks = Opening, true
 	return true
 }
 
@@ -35,6 +35,10 @@ func (m *Machine) Opened(t assign.TaskID, epoch uint64, committer string) bool {
 		return false
 	}
 	s.Phase, s.seenBy = Running, committer
+	if s.asks {
+		// The next step may follow now: a standby where the task ran before, or a move that had to wait.
+		s.asks, m.wantRound = false, true
+	}
 	return true
 }
 
@@ -47,10 +51,10 @@ func (m *Machine) Failed(t assign.TaskID, epoch uint64) {
 	}
 	switch s.Phase {
 	case Opening, Running:
-		id := s.Release
+		id, asks := s.Release, s.asks
 		s.enter(Opening)
 		// A task that was taken stays started on this order: a repeated `take` means `own`.
-		s.Release = id
+		s.Release, s.asks = id, asks
 	case Looking, Releasing:
 		s.Phase, s.Epoch = Refused, s.Epoch+1
 		m.ForceRound()
@@ -75,7 +79,6 @@ func (m *Machine) Looked(t assign.TaskID, epoch uint64, found Metadata) {
 	if s.sent && found.Committer != m.lease.Member && found.Committer != s.seenBy {
 		// Only the taker of this very order can have committed since.
 		s.released()
-		m.ForceRound()
 		return
 	}
 	if !s.sent {
@@ -117,29 +120,57 @@ func (m *Machine) ReleaseDone(t assign.TaskID, epoch uint64, o Outcome) {
 	}
 }
 
+// CommitSent says that an ordinary commit of the tasks is on its way under the present lease.
+func (m *Machine) CommitSent(tasks []assign.TaskID) {
+	for _, t := range tasks {
+		if s := m.tasks[t]; s != nil && m.leased {
+			s.pending = m.lease
+		}
+	}
+}
+
 // CommitDone gives the outcome of an ordinary commit that was sent under the given lease.
 func (m *Machine) CommitDone(tasks []assign.TaskID, under Lease, o Outcome) {
-	if o != Unknown || !m.leased || m.lease != under {
+	if !m.leased || m.lease != under {
 		return // under a later lease the broker refuses the former one's requests
 	}
 	for _, t := range tasks {
-		if s := m.tasks[t]; s != nil && s.Phase == Running {
-			s.blockedIn = under.Generation
+		s := m.tasks[t]
+		switch {
+		case s == nil:
+		case o == Unknown:
+			s.pending = under
+		case s.pending == under:
+			s.pending = Lease{}
 		}
 	}
-	m.ForceRound()
+	if o == Unknown {
+		m.ForceRound()
+	}
 }
 
-// LearnerReady says whether a learner has caught up with its changelog.
+// LearnerReady says whether a learner has caught up.
 func (m *Machine) LearnerReady(t assign.TaskID, epoch uint64, ready bool) {
 	s := m.at(t, epoch, Learning)
 	if s == nil || s.Ready == ready {
 		return
 	}
-	before := m.allReady()
 	s.Ready = ready
-	if ready && (!m.Stable || m.allReady() && !before) {
-		m.wantRound = true
+	if ready {
+		m.sayReady()
+	}
+}
+
+// sayReady asks for a round if the next report can say of more learners than the last one that they are
+// ready. In stable mode it says so of none before it says so of all.
+func (m *Machine) sayReady() {
+	if m.Stable && !m.allReady() {
+		return
+	}
+	for _, s := range m.tasks {
+		if s.Phase == Learning && s.Ready && !s.said {
+			m.wantRound = true
+		}
 	}
 }
 

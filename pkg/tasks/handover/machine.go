@@ -19,7 +19,11 @@ type Machine struct {
 	leaving   bool
 	deadline  int64
 	nonce     uint32
+	// wantRound: the next report has news. wantPlan: any plan will do that is made from now on, so a join
+	// that is under way, from its report to its plan, is enough.
 	wantRound bool
+	wantPlan  bool
+	joining   bool
 	// markJoined and markPlanned tell whether the leaving mark was in the last report, and in the
 	// report that the present plan was made from.
 	markJoined  bool
@@ -33,10 +37,16 @@ func New() *Machine {
 }
 
 // Adopt takes a plan, and with it a new lease, in one step. An order that says what is being done already
-// changes nothing of it.
+// changes nothing of it. Nor does a plan that has been adopted: a member whose rejoin made no round is sent
+// it once more, and what is under way for it must not begin again while its requests may still arrive.
 func (m *Machine) Adopt(lease Lease, plan assign.MemberPlan) {
-	m.lease, m.leased = lease, true
 	m.markPlanned = m.markJoined
+	m.joining = false
+	if m.leased && m.lease == lease {
+		return
+	}
+	m.lease, m.leased = lease, true
+	m.wantPlan = false
 	m.superseded = plan.Superseded
 	told := map[assign.TaskID]bool{}
 	for _, t := range plan.Own {
@@ -63,8 +73,8 @@ func (m *Machine) Adopt(lease Lease, plan assign.MemberPlan) {
 		if !told[t] {
 			s.enter(Idle)
 		}
-		s.blockedIn = 0
 	}
+	m.sayReady() // the last learner that was not ready may be gone
 }
 
 func (m *Machine) state(t assign.TaskID) *TaskState {
@@ -76,12 +86,12 @@ func (m *Machine) state(t assign.TaskID) *TaskState {
 	return s
 }
 
-// enter changes the phase and forgets what belonged to the former one.
+// enter changes the phase and forgets what belonged to the former one, but not what may still arrive.
 func (s *TaskState) enter(p Phase) {
 	if s.Phase == p && p == Idle {
 		return
 	}
-	*s = TaskState{Phase: p, Epoch: s.Epoch + 1}
+	*s = TaskState{Phase: p, Epoch: s.Epoch + 1, pending: s.pending}
 }
 
 func (m *Machine) adoptOwn(s *TaskState) {
@@ -90,7 +100,9 @@ func (m *Machine) adoptOwn(s *TaskState) {
 		return
 	}
 	// Also from a release that was ordered before: what is in memory is not resumed (rule 5).
+	asks := s.Phase == Taking || m.leaving
 	s.enter(Opening)
+	s.asks = asks
 }
 
 func (m *Machine) adoptTake(s *TaskState, id assign.ReleaseID) {
@@ -120,10 +132,10 @@ func (m *Machine) adoptRelease(s *TaskState, id assign.ReleaseID) {
 }
 
 func (m *Machine) adoptCopy(s *TaskState, p Phase) {
-	if s.Phase == Learning || s.Phase == Standby {
+	if s.Phase.Copies() {
 		s.Phase = p
 		if p == Standby {
-			s.Ready = false
+			s.Ready, s.said = false, false
 		}
 		return
 	}
@@ -131,12 +143,16 @@ func (m *Machine) adoptCopy(s *TaskState, p Phase) {
 }
 
 // Lost ends the lease: the group removed this member, or its own clock says that it may have. What is
-// owned, released or taken is dropped; copies go on, nobody else writes to them.
+// owned, released or taken is dropped; copies go on, nobody else writes to them. The next join makes a
+// round even if the group still has this member: its old lease, under which requests may still arrive, must
+// not come back.
 func (m *Machine) Lost() {
 	m.leased = false
 	m.markPlanned = false
+	m.joining, m.wantPlan = false, false
+	m.nonce++
 	for _, s := range m.tasks {
-		if s.Phase != Learning && s.Phase != Standby {
+		if !s.Phase.Copies() {
 			s.enter(Idle)
 		}
 	}
@@ -148,7 +164,14 @@ func (m *Machine) Lease() (Lease, bool) { return m.lease, m.leased }
 // MayCommit says whether ordinary commits of the task are allowed now.
 func (m *Machine) MayCommit(t assign.TaskID) bool {
 	s := m.tasks[t]
-	return m.leased && s != nil && s.Phase == Running && s.blockedIn != m.lease.Generation
+	return m.leased && s != nil && s.Phase == Running && s.pending != m.lease
+}
+
+// MayOpen says whether the committed offset of an opening task may be fetched now. A commit that is on its
+// way, or has no answer, could still move it; once it is answered, or under the next lease, it cannot.
+func (m *Machine) MayOpen(t assign.TaskID) bool {
+	s := m.tasks[t]
+	return m.leased && s != nil && s.Phase == Opening && s.pending != m.lease
 }
 
 // Task is the state of one task.
@@ -189,6 +212,9 @@ func (m *Machine) SetLeaving(leaving bool, deadlineMs int64) {
 // Leaving says whether the leaving mark is set.
 func (m *Machine) Leaving() bool { return m.leaving }
 
+// DeadlineMs is the leaving mark's absolute deadline, in ms since the epoch; 0: none.
+func (m *Machine) DeadlineMs() int64 { return m.deadline }
+
 // Drained says that the present plan was made from a report with the leaving mark in it, and that nothing
 // is left that this instance would have to give away.
 func (m *Machine) Drained() bool {
@@ -208,13 +234,17 @@ func (m *Machine) Held() int {
 
 // TakeRoundRequest says once whether something has happened that only a new round can settle.
 func (m *Machine) TakeRoundRequest() bool {
-	w := m.wantRound
-	m.wantRound = false
-	return w
+	want := m.wantRound || m.wantPlan && !m.joining
+	if want {
+		m.wantRound, m.wantPlan = false, false
+	}
+	return want
 }
 
-// ForceRound makes the next report differ from the last one, so that the coordinator starts a round.
+// ForceRound makes the next report differ from the last one, so that the coordinator starts a round, unless
+// a plan is on its way anyhow: were every refused or unanswered commit to start a round of its own, rounds
+// would outrun the commits.
 func (m *Machine) ForceRound() {
 	m.nonce++
-	m.wantRound = true
+	m.wantPlan = true
 }

@@ -40,6 +40,9 @@ func (p Phase) InRelease() bool {
 	return p == Looking || p == Releasing || p == Refused || p == Unanswered
 }
 
+// Copies says whether the instance keeps a copy of the task that it does not run.
+func (p Phase) Copies() bool { return p == Learning || p == Standby }
+
 // Holds says whether a leaving instance must wait for the task before it may exit.
 func (p Phase) Holds() bool { return p.Owns() || p.InRelease() || p == Taking }
 
@@ -61,9 +64,11 @@ type TaskState struct {
 	// Ready is set on a learner that has caught up.
 	Ready bool
 
-	seenBy    string // committer found when the task was opened, or looked at for the first time
-	sent      bool   // a release of this order was sent and is not known to have been refused
-	blockedIn int32  // nothing is committed in this generation; 0: none
+	said    bool   // the last report said that the learner is ready
+	asks    bool   // a round is asked for once it runs: it was taken, or is not to stay here
+	seenBy  string // committer found when the task was opened, or looked at for the first time
+	sent    bool   // a release of this order was sent and is not known to have been refused
+	pending Lease  // a commit under this lease is on its way, or got no answer: it may still arrive
 }
 
 // Outcome is how a commit ended.

@@ -5,7 +5,7 @@ import "github.com/streamworker/streamworker/pkg/group/assign"
 // Report is what the instance claims at a join: what it does at this moment. The caller adds what the
 // machine does not know: names, labels, positions of copies, local state.
 func (m *Machine) Report() assign.Report {
-	m.markJoined = m.leaving
+	m.markJoined, m.joining = m.leaving, true
 	r := assign.Report{Leaving: m.leaving, DeadlineMs: m.deadline, Nonce: m.nonce}
 	sayReady := !m.Stable || m.allReady()
 	for _, t := range m.Tasks() {
@@ -19,7 +19,7 @@ func (m *Machine) Report() assign.Report {
 			r.Taking = append(r.Taking, assign.Handover{Task: t, Release: s.Release})
 		case Learning:
 			r.Learning = append(r.Learning, assign.Copy{Task: t})
-			if s.Ready && sayReady {
+			if s.said = s.Ready && sayReady; s.said {
 				r.Ready = append(r.Ready, t)
 			}
 		case Standby:
