@@ -66,23 +66,37 @@ func follow(r *Report, p *MemberPlan) Report {
 	return next
 }
 
+// Changes reports whether carrying the plan out changes anything: who runs, learns or keeps what.
+func Changes(in Input, plan Plan) bool {
+	for i := range in.Members {
+		r, p := &in.Members[i].Report, plan[in.Members[i].ID]
+		if p.Superseded || len(p.Take)+len(p.Release)+len(r.Releasing)+len(r.Taking) > 0 || !sameTasks(r.Owned, p.Own) ||
+			!sameTasks(copiedTasks(r.Learning), p.Learn) || !sameTasks(copiedTasks(r.Standby), p.Standby) {
+			return true
+		}
+	}
+	return false
+}
+
 // Rests reports whether another round, with no further event, would change nothing: a take that became an
 // own and a release that ended are no change.
 func Rests(in Input, plan Plan) bool {
 	next := Follow(in, plan)
-	if len(next.Members) != len(in.Members) {
-		return false
+	return len(next.Members) == len(in.Members) && !Changes(next, Assign(next))
+}
+
+func copiedTasks(copies []Copy) []TaskID {
+	ids := make([]TaskID, len(copies))
+	for i, c := range copies {
+		ids[i] = c.Task
 	}
-	for id, q := range Assign(next) {
-		p := plan[id]
-		own := slices.Clone(p.Own)
-		for _, h := range p.Take {
-			own = append(own, h.Task)
-		}
-		slices.SortFunc(own, TaskID.Compare)
-		if len(q.Take)+len(q.Release) > 0 || !slices.Equal(own, q.Own) || !slices.Equal(p.Learn, q.Learn) || !slices.Equal(p.Standby, q.Standby) {
-			return false
-		}
+	return ids
+}
+
+// sameTasks compares tasks reported in any order with tasks planned.
+func sameTasks(reported, planned []TaskID) bool {
+	if !slices.IsSortedFunc(reported, TaskID.Compare) {
+		reported = slices.SortedFunc(slices.Values(reported), TaskID.Compare)
 	}
-	return true
+	return slices.Equal(reported, planned)
 }
