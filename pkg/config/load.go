@@ -73,7 +73,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.onTerminate(m.Get("on_terminate"))
 	r.admin(m.Get("admin"))
 	r.log(m.Get("log"))
-	c.Topology = topology.Parse(c.App, m.Require("streams", "say what to compute: streams: [{name: ..., from: ..., steps: [...]}]"))
+	c.Topology = topology.Parse(c.App, m.Get("streams"))
 	m.Done()
 }
 
@@ -93,15 +93,19 @@ func (r *reader) name(n yamlnode.Node) string {
 func (r *reader) kafka(n yamlnode.Node) {
 	m, k := n.Map(), &r.c.Kafka
 	brokers := m.Get("brokers")
-	if brokers.IsList() || !brokers.Exists() {
-		k.Brokers = brokers.Strings()
-	} else {
-		k.Brokers = strings.Split(brokers.String(""), ",")
+	items := []yamlnode.Node{brokers}
+	if brokers.IsList() {
+		items = brokers.List()
 	}
-	for i, b := range k.Brokers {
-		k.Brokers[i] = strings.TrimSpace(b)
-		if err := checkAddress(k.Brokers[i], true); err != nil {
-			brokers.Errorf("write host:port, e.g. localhost:9092", "%v", err)
+	for _, item := range items {
+		for address := range strings.SplitSeq(item.String(""), ",") {
+			if address = strings.TrimSpace(address); address == "" {
+				continue
+			}
+			k.Brokers = append(k.Brokers, address)
+			if err := checkAddress(address, true); err != nil {
+				item.Errorf("write host:port, e.g. localhost:9092", "%v", err)
+			}
 		}
 	}
 	if len(r.o.Brokers) > 0 {

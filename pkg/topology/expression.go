@@ -243,6 +243,9 @@ func reportExpression(node yamlnode.Node, s scope, err error) {
 			hint += "; known too: timestamp, topic, partition, offset, headers and the language's functions"
 		}
 	}
+	if strings.Contains(message, "mismatched types") || strings.HasPrefix(message, "cannot use ") {
+		hint = "convert with string(), int() or float(); " + hint
+	}
 	node.ExprErrorf(at.Line, at.Column, hint, "%s", message)
 }
 

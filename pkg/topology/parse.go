@@ -19,7 +19,7 @@ func Parse(app string, streams yamlnode.Node) *Topology {
 	b := &builder{app: app, streams: make(map[string]bool), stores: make(map[string]bool), sources: make(map[string]Source)}
 	before := streams.Problems()
 	if len(streams.List()) == 0 && streams.Problems() == before {
-		streams.Errorf("add a stream: {name: ..., from: {topic: ...}, steps: [...]}", "no streams")
+		streams.Errorf("say what to compute: streams: [{name: ..., from: {topic: ...}, steps: [...]}]", "no streams")
 	}
 	for _, node := range streams.List() {
 		b.stream(node)
@@ -130,6 +130,9 @@ func (c *cutter) deadLetter(node yamlnode.Node) {
 		return
 	}
 	c.source.DeadLetterTopic = topicName(node)
+	if c.source.DeadLetterTopic == c.source.Topic {
+		node.Errorf("name another topic", "bad records would be read again and again: %s is the topic that they come from", c.source.Topic)
+	}
 }
 
 // checkSinks finds sinks that would write into the application's own internal topics.

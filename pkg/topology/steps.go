@@ -63,7 +63,9 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 		}
 		at.Named(place).Errorf(hint, "no step is called %q", name)
 	}
-	c.ok = c.ok && node.Problems() == before
+	if name != "to" && name != "filter" { // which change no format
+		c.ok = c.ok && node.Problems() == before
+	}
 	if name == "to" || isAggregate(name) {
 		c.writes, c.idle = true, nil
 	} else if c.idle == nil {

@@ -37,6 +37,7 @@ func Parse(name string, src []byte, lookup func(string) (string, bool)) *File {
 		}
 		f.root = doc.Body
 		ast.Walk(anchorVisitor(f.anchors), doc.Body)
+		ast.Walk(aliasVisitor{f}, doc.Body)
 	}
 	if f.root == nil {
 		f.add(Problem{Line: 1, Column: 1, Message: "the file is empty", Caret: -1})
@@ -86,6 +87,18 @@ type anchorVisitor map[string]ast.Node
 func (v anchorVisitor) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok && a.Name != nil {
 		v[a.Name.GetToken().Value] = a.Value
+	}
+	return v
+}
+
+// aliasVisitor reports aliases of anchors that do not exist.
+type aliasVisitor struct{ f *File }
+
+func (v aliasVisitor) Visit(n ast.Node) ast.Visitor {
+	if a, ok := n.(*ast.AliasNode); ok {
+		if name := a.Value.GetToken().Value; v.f.anchors[name] == nil {
+			Node{f: v.f, n: a}.Errorf("", "no value is marked &%s", name)
+		}
 	}
 	return v
 }

@@ -43,7 +43,12 @@ func (m *Map) collect(n Node, depth int) {
 	for _, kv := range values {
 		child := Node{f: n.f, n: kv.Value, key: kv.Key}
 		if kv.Key.IsMergeKey() {
-			merged = append(merged, child.Named(n.path))
+			child = child.Named(n.path)
+			if child.IsList() {
+				merged = append(merged, child.List()...)
+			} else {
+				merged = append(merged, child)
+			}
 			continue
 		}
 		name := kv.Key.GetToken().Value

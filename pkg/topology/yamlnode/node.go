@@ -110,13 +110,31 @@ func (n Node) value() ast.Node {
 		case *ast.AliasNode:
 			v = n.f.anchors[at.Value.GetToken().Value]
 		default:
-			return v
+			return joined(v)
 		}
 		if v == nil {
 			return nil
 		}
 	}
 	return nil
+}
+
+// joined undoes a mistake of the parser, which takes the plain text host:port for a mapping where it stands in a flow
+// list inside a flow mapping. YAML wants a space after the colon of a mapping.
+func joined(v ast.Node) ast.Node {
+	m, ok := v.(*ast.MappingNode)
+	if !ok || m.IsFlowStyle || len(m.Values) != 1 {
+		return v
+	}
+	kv := m.Values[0]
+	key, text := kv.Key.GetToken(), kv.Value.GetToken()
+	if _, scalar := kv.Value.(ast.ScalarNode); !scalar || text.Position.Line != kv.Start.Position.Line || text.Position.Column != kv.Start.Position.Column+1 {
+		return v
+	}
+	whole := *key
+	whole.Value += ":" + text.Value
+	whole.Origin = whole.Value
+	return ast.String(&whole)
 }
 
 // kind names what the file has there, for messages.

@@ -1,0 +1,169 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+const streams = `
+streams:
+  - {name: s, from: in, steps: [count, to: {topic: out, value: int}]}
+`
+
+var testEnv = map[string]string{"BROKERS": "a:1,b:2", "HOST": "web-1", "EMPTY": ""}
+
+func lookup(name string) (string, bool) { v, ok := testEnv[name]; return v, ok }
+
+func mustParse(t *testing.T, src string, o Overrides) *Config {
+	t.Helper()
+	c, err := Parse("app.yaml", []byte(src), lookup, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestFiles runs scripts: "parse" prints all the mistakes of a file, or its settings apart from the streams.
+func TestFiles(t *testing.T) {
+	datadriven.Walk(t, "testdata/files", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var o Overrides
+			for _, arg := range d.CmdArgs {
+				switch arg.Key {
+				case "no-streams":
+				case "brokers":
+					o.Brokers = arg.Vals
+				case "instance-id":
+					o.InstanceID = arg.Vals[0]
+				case "state-dir":
+					o.StateDir = arg.Vals[0]
+				case "label":
+					o.Labels = map[string]string{arg.Vals[0]: arg.Vals[1]}
+				default:
+					t.Fatalf("unknown argument %s", arg.Key)
+				}
+			}
+			src := d.Input
+			if !d.HasArg("no-streams") {
+				src += streams
+			}
+			c, err := Parse("app.yaml", []byte(src), lookup, o)
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			return settings(c)
+		})
+	})
+}
+
+// settings prints a configuration, one field a line.
+func settings(c *Config) string {
+	var b strings.Builder
+	v := reflect.ValueOf(*c)
+	for i := range v.NumField() {
+		switch name := v.Type().Field(i).Name; name {
+		case "Path", "Topology", "Threads":
+		default:
+			fmt.Fprintf(&b, "%s: %+v\n", name, v.Field(i).Interface())
+		}
+	}
+	return b.String()
+}
+
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("examples: %v, %v", files, err)
+	}
+	for _, file := range files {
+		c, err := Load(file, os.LookupEnv, Overrides{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if c.Path != file || c.Topology.App != c.App || c.Threads < 1 {
+			t.Errorf("%s: path %q, topology of %q, %d threads", file, c.Path, c.Topology.App, c.Threads)
+		}
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "missing.yaml"), nil, Overrides{})
+	if err == nil || !strings.Contains(err.Error(), "missing.yaml") || !os.IsNotExist(unwrapAll(err)) {
+		t.Errorf("got %v, want an error that names the file", err)
+	}
+}
+
+func unwrapAll(err error) error {
+	for {
+		u, ok := err.(interface{ Unwrap() error })
+		if !ok || u.Unwrap() == nil {
+			return err
+		}
+		if _, path := err.(*os.PathError); path {
+			return err
+		}
+		err = u.Unwrap()
+	}
+}
+
+// What differs between instances of one group must not change the hash, what must be equal must.
+func TestConfigHash(t *testing.T) {
+	base := "app: a\nkafka: {brokers: x}\n"
+	hash := func(src string) uint64 { return mustParse(t, src, Overrides{}).ConfigHash() }
+	want := hash(base + streams)
+	for _, more := range []string{"instance_id: i\n", "labels: {pool: blue}\n", "threads: 7\n", "commit_interval: 1s\n", "log: {level: debug}\n", "state: {row_cache: 1MiB}\n"} {
+		if hash(base+more+streams) != want {
+			t.Errorf("%q changes the hash", more)
+		}
+	}
+	for _, src := range []string{
+		base + "standbys: 1\n" + streams,
+		base + "balancing_factor: 3\n" + streams,
+		base + "learners: {max_learners: 1}\n" + streams,
+		strings.Replace(base+streams, "app: a", "app: b", 1),
+		strings.Replace(base+streams, "count,", "filter: value != \"\", count,", 1),
+		strings.Replace(base+streams, "from: in", "from: {topic: in, value: bytes}", 1),
+		strings.Replace(base+streams, "from: in", "from: {topic: in, on_error: skip}", 1),
+		strings.Replace(base+streams, "topic: out", "topic: out2", 1),
+	} {
+		if hash(src) == want {
+			t.Errorf("the hash is the same for\n%s", src)
+		}
+	}
+}
+
+func TestDefaultThreads(t *testing.T) {
+	if c := mustParse(t, "app: a\nkafka: {brokers: x}\nthreads: 3\ncommit_interval: 250ms\n"+streams, Overrides{}); c.Threads != 3 || c.CommitInterval != 250*time.Millisecond {
+		t.Errorf("got %d threads, commit every %s", c.Threads, c.CommitInterval)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, dir := range []string{"../../examples/*.yaml", "testdata/files/*"} {
+		files, _ := filepath.Glob(dir)
+		for _, file := range files {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(src)
+			for _, part := range strings.Split(string(src), "\nparse") {
+				f.Add([]byte(part))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		c, err := Parse("app.yaml", src, lookup, Overrides{})
+		if (c == nil) == (err == nil) {
+			t.Errorf("got configuration %v and error %v", c, err)
+		}
+	})
+}

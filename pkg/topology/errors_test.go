@@ -1,0 +1,32 @@
+package topology
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
+)
+
+// TestErrors shows what a user sees for each kind of mistake. "parse" prints all the mistakes of a file.
+func TestErrors(t *testing.T) {
+	datadriven.Walk(t, "testdata/errors", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd != "parse" {
+				t.Fatalf("unknown command %q", d.Cmd)
+			}
+			f := yamlnode.Parse("app.yaml", []byte(d.Input), nil)
+			m := f.Root().Map()
+			top := Parse("app", m.Get("streams"))
+			m.Done()
+			err := f.Err()
+			if (err == nil) != (top != nil) {
+				t.Errorf("error %v, but topology %v", err, top)
+			}
+			if err == nil {
+				return "ok\n"
+			}
+			return err.Error() + "\n"
+		})
+	})
+}
