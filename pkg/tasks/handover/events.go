@@ -23,7 +23,9 @@ func (m *Machine) TokenSeen(t assign.TaskID, epoch uint64, tok *Token) bool {
 	if s == nil || !m.leased || tok == nil || tok.Release != s.Release {
 		return false
 	}
-	s.Phase, s.asks = Opening, true
+	// Others learn of it in a round: the next step may depend on it, such as a standby where the task ran
+	// before, or the next move of a stateless task.
+	s.Phase, m.wantRound = Opening, true
 	return true
 }
 
@@ -35,10 +37,6 @@ func (m *Machine) Opened(t assign.TaskID, epoch uint64, committer string) bool {
 		return false
 	}
 	s.Phase, s.seenBy = Running, committer
-	if s.asks {
-		// The next step may follow now: a standby where the task ran before, or a move that had to wait.
-		s.asks, m.wantRound = false, true
-	}
 	return true
 }
 
@@ -51,10 +49,10 @@ func (m *Machine) Failed(t assign.TaskID, epoch uint64) {
 	}
 	switch s.Phase {
 	case Opening, Running:
-		id, asks := s.Release, s.asks
+		id := s.Release
 		s.enter(Opening)
 		// A task that was taken stays started on this order: a repeated `take` means `own`.
-		s.Release, s.asks = id, asks
+		s.Release = id
 	case Looking, Releasing:
 		s.Phase, s.Epoch = Refused, s.Epoch+1
 		m.ForceRound()

@@ -100,9 +100,9 @@ func (m *Machine) adoptOwn(s *TaskState) {
 		return
 	}
 	// Also from a release that was ordered before: what is in memory is not resumed (rule 5).
-	asks := s.Phase == Taking || m.leaving
 	s.enter(Opening)
-	s.asks = asks
+	// A ready learner elsewhere, or the next move of a stateless task, waits until this is an owner.
+	m.wantRound = true
 }
 
 func (m *Machine) adoptTake(s *TaskState, id assign.ReleaseID) {

@@ -65,7 +65,6 @@ type TaskState struct {
 	Ready bool
 
 	said    bool   // the last report said that the learner is ready
-	asks    bool   // a round is asked for once it runs: it was taken, or is not to stay here
 	seenBy  string // committer found when the task was opened, or looked at for the first time
 	sent    bool   // a release of this order was sent and is not known to have been refused
 	pending Lease  // a commit under this lease is on its way, or got no answer: it may still arrive

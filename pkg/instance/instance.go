@@ -1,0 +1,248 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/group"
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/leave"
+	"github.com/streamworker/streamworker/pkg/state"
+	"github.com/streamworker/streamworker/pkg/tasks"
+)
+
+var (
+	// ErrSuperseded is returned by Run when another process has joined under the same instance id.
+	ErrSuperseded = errors.New("another process runs under the same instance id and was started later: this one gives way; give each instance an id of its own")
+	// ErrState is returned by Run when the state on disk fails in a way that the process cannot go on from.
+	ErrState = errors.New("the local state can no longer be written; a restart replays what is missing")
+)
+
+// Bounds of the last steps of an instance that stops.
+const (
+	leaveTimeout  = time.Second
+	farewellLimit = 500 * time.Millisecond
+)
+
+// Instance is one streamworker. Run may be called once.
+type Instance struct {
+	cfg  *config.Config
+	opts Options
+	log  *slog.Logger
+	id   string
+
+	started  time.Time
+	random   uint64
+	parts    atomic.Pointer[parts] // set once the instance can run tasks
+	stopping atomic.Bool
+
+	stopOnce sync.Once
+	stop     chan struct{} // closed by Stop
+	how      config.OnTerminate
+}
+
+// parts are what a running instance is made of.
+type parts struct {
+	engine     *state.Engine
+	clients    *clients
+	coord      *group.Coordinator
+	membership *group.Membership
+	reader     *state.Reader
+	manager    *tasks.Manager
+	bus        *control.Bus
+	leave      *leave.Controller
+	journal    *leave.Journal
+
+	stopTasks    context.CancelFunc
+	tasksStopped chan struct{}
+}
+
+// New returns an instance that has touched nothing yet.
+func New(cfg *config.Config, opts Options) *Instance {
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	id := instanceID(cfg)
+	return &Instance{
+		cfg: cfg, opts: opts, log: log.With("app", cfg.App, "instance", id), id: id,
+		started: time.Now(), random: randomBits(), stop: make(chan struct{}),
+	}
+}
+
+// ID is the instance id, configured or chosen at the start.
+func (i *Instance) ID() string { return i.id }
+
+func (i *Instance) incarnation() assign.Incarnation {
+	if p := i.parts.Load(); p != nil {
+		return p.journal.Incarnation()
+	}
+	return assign.Incarnation{StartMs: i.started.UnixMilli(), Random: i.random}
+}
+
+// Stop ends Run: Keep commits and stays a member of the group until a restart or the end of the session,
+// Release leaves the group as well. The first call decides.
+func (i *Instance) Stop(how config.OnTerminate) {
+	i.stopOnce.Do(func() {
+		i.how = how
+		i.stopping.Store(true)
+		close(i.stop)
+	})
+}
+
+// Drain makes the instance hand its tasks over and then end, as a leave does; by says who asks. It has
+// no effect before the instance runs; false says so.
+func (i *Instance) Drain(by string) bool {
+	p := i.parts.Load()
+	if p == nil {
+		return false
+	}
+	p.leave.Drain(by)
+	return true
+}
+
+// Leave marks the instance as leaving, Cancel takes the mark back.
+func (i *Instance) Leave(ctx context.Context, d leave.Deadline, by string) error {
+	p := i.parts.Load()
+	if p == nil {
+		return errors.New("the instance is still starting: try again in a moment")
+	}
+	return p.leave.Leave(ctx, d, by)
+}
+
+// Cancel takes a leaving mark back.
+func (i *Instance) Cancel(ctx context.Context) error {
+	p := i.parts.Load()
+	if p == nil {
+		return errors.New("the instance is still starting: try again in a moment")
+	}
+	return p.leave.Cancel(ctx)
+}
+
+// Run runs the instance until Stop, until it has left the group (leave.ErrDrained, leave.ErrTimedOut,
+// leave.ErrNow), or until it cannot go on. The end of ctx is a Stop as on_terminate says, where drain is
+// taken as release.
+func (i *Instance) Run(ctx context.Context) error {
+	how := i.cfg.OnTerminate
+	if how == config.Drain {
+		how = config.Release
+	}
+	defer context.AfterFunc(ctx, func() { i.Stop(how) })()
+	starting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	go func() {
+		select {
+		case <-i.stop:
+			cancel()
+		case <-starting.Done():
+		}
+	}()
+	fatal := make(chan error, 1)
+	p, err := i.assemble(starting, fatal)
+	if err != nil {
+		if i.stopping.Load() && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}
+	i.parts.Store(p)
+	err = i.serve(context.WithoutCancel(ctx), p, fatal)
+	if !errors.Is(err, ErrState) { // its stores are in no condition to be closed
+		p.close(i.log)
+	}
+	return err
+}
+
+// assemble opens the state directory, checks the cluster's topics and builds the parts.
+func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, err error) {
+	p := &parts{tasksStopped: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			p.close(i.log)
+		}
+	}()
+	c := i.cfg
+	if err := os.MkdirAll(c.State.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("state directory: %w; set state.dir or --state-dir to a directory that can be written", err)
+	}
+	p.engine, err = state.NewEngine(state.Config{
+		Dir: c.State.Dir, BlockCacheBytes: c.State.BlockCache, MemtableBytes: c.State.Memtables, RowCacheBytes: c.State.RowCache,
+		MaxOpenFiles: c.State.MaxOpenFiles, Compactions: c.State.Compactions, Logger: i.log,
+		Events: state.Events{Fatal: func(task string, err error) {
+			select {
+			case fatal <- fmt.Errorf("%w: task %s: %w", ErrState, task, err):
+			default:
+			}
+			select {} // Pebble must not go on; the process ends through fatal
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.journal, err = leave.OpenJournal(c.State.Dir, i.started, i.random, i.log); err != nil {
+		return nil, err
+	}
+	if p.clients, err = i.newClients(); err != nil {
+		return nil, err
+	}
+	if err := i.reach(ctx, p.clients.admin); err != nil {
+		return nil, err
+	}
+	lay, err := prepare(ctx, p.clients.admin, c)
+	if err != nil {
+		return nil, err
+	}
+	p.bus = control.NewBus(p.clients.control, c.App, i.log)
+	if err := p.bus.EnsureTopic(ctx, c.InternalTopics.Replication); err != nil {
+		return nil, err
+	}
+	return p, i.connect(p, lay)
+}
+
+// connect builds the parts that know each other.
+func (i *Instance) connect(p *parts, lay *layout) (err error) {
+	c := i.cfg
+	if p.coord, err = group.NewCoordinator(c.Kafka.Group, i.kafkaOptions("-coordinator")...); err != nil {
+		return err
+	}
+	p.reader = state.NewReader(p.clients.changelogs, state.ReaderConfig{BytesPerSecond: c.Learners.Bandwidth, Logger: i.log})
+	inc := p.journal.Incarnation()
+	rounds := &rounds{}
+	p.manager = tasks.NewManager(tasks.Config{
+		Identity: tasks.Identity{
+			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: c.ConfigHash(),
+		},
+		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input, Producer: p.clients.producer,
+		Offsets: offsets{p.coord}, Bounds: bounds{kadm.NewClient(p.clients.admin)}, Rounds: rounds,
+		Events: logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
+		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
+	})
+	p.membership, err = group.NewMembership(group.Config{
+		Options: i.kafkaOptions(""), Group: c.Kafka.Group, ClientID: c.Kafka.ClientID + "-" + i.id,
+		Session: c.Kafka.SessionTimeout, Heartbeat: c.Kafka.Heartbeat, RebalanceTimeout: c.Kafka.RebalanceTimeout,
+		Subtopologies: lay.group,
+		Policy:        assign.Policy{BalancingFactor: c.BalancingFactor, MaxLearners: c.Learners.MaxLearners, Standbys: c.Standbys},
+		Coordinator:   p.coord, FormerMemberFile: filepath.Join(c.State.Dir, "member"), Logger: i.log,
+		JoinWaiting: func() { go i.sayHello(p) },
+	}, p.manager)
+	if err != nil {
+		return err
+	}
+	rounds.membership.Store(p.membership)
+	p.leave = leave.NewController(leave.Config{
+		Journal: p.journal, Timeout: c.ScaleDownTimeout, Logger: i.log,
+		Marks: marks{bus: p.bus, id: i.id, incarnation: inc}, Member: p, Tasks: p,
+	})
+	return nil
+}

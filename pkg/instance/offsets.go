@@ -1,0 +1,114 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/streamworker/streamworker/pkg/group"
+	"github.com/streamworker/streamworker/pkg/tasks"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// commitTimeout is how long a commit may go without an answer before it counts as unanswered.
+const commitTimeout = 10 * time.Second
+
+// offsets gives the task manager the group's committed offsets.
+type offsets struct{ c *group.Coordinator }
+
+var _ tasks.Offsets = offsets{}
+
+// Commit sends one request. Refused as a whole means that nothing was written; one partition without an
+// answer makes the outcome of the request unknown.
+func (o offsets) Commit(ctx context.Context, lease handover.Lease, list []tasks.Offset) (handover.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	commits := make([]group.OffsetCommit, len(list))
+	for i, l := range list {
+		commits[i] = group.OffsetCommit{Topic: l.Topic, Partition: l.Partition, Offset: l.Offset, Metadata: l.Metadata}
+	}
+	err := o.c.Commit(ctx, lease.Member, lease.Generation, commits)
+	var failed *group.CommitError
+	switch {
+	case err == nil:
+		return handover.Acknowledged, nil
+	case errors.As(err, &failed) && len(failed.Partitions) == len(commits) && !errors.Is(err, group.ErrUnanswered):
+		return handover.Declined, err
+	default:
+		return handover.Unknown, err
+	}
+}
+
+// Fetch leaves out what is unstable or failed: the task manager asks again.
+func (o offsets) Fetch(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]tasks.Offset, error) {
+	ask := make([]group.TopicPartition, len(parts))
+	for i, p := range parts {
+		ask[i] = group.TopicPartition{Topic: p.Topic, Partition: p.Partition}
+	}
+	got, err := o.c.Fetch(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[tasks.TopicPartition]tasks.Offset, len(got))
+	for p, c := range got {
+		if c.Err != nil {
+			if !errors.Is(c.Err, group.ErrUnstable) {
+				err = fmt.Errorf("%s partition %d: %w", p.Topic, p.Partition, c.Err)
+			}
+			continue
+		}
+		tp := tasks.TopicPartition{Topic: p.Topic, Partition: p.Partition}
+		out[tp] = tasks.Offset{TopicPartition: tp, Offset: c.Offset, Metadata: c.Metadata}
+	}
+	if len(out) == 0 && err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// bounds gives the task manager the beginnings and ends of logs.
+type bounds struct{ adm *kadm.Client }
+
+var _ tasks.Bounds = bounds{}
+
+type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
+
+// Ends is each partition's log end, uncommitted records included.
+func (b bounds) Ends(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
+	return list(ctx, b.adm.ListEndOffsets, parts)
+}
+
+// Starts is each partition's first retained offset.
+func (b bounds) Starts(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
+	return list(ctx, b.adm.ListStartOffsets, parts)
+}
+
+func list(ctx context.Context, ask lister, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
+	topics := map[string]bool{}
+	var names []string
+	for _, p := range parts {
+		if !topics[p.Topic] {
+			topics[p.Topic] = true
+			names = append(names, p.Topic)
+		}
+	}
+	got, err := ask(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[tasks.TopicPartition]int64, len(parts))
+	for _, p := range parts {
+		o, ok := got.Lookup(p.Topic, p.Partition)
+		if !ok {
+			return nil, fmt.Errorf("no answer for %s partition %d", p.Topic, p.Partition)
+		}
+		if o.Err != nil {
+			return nil, fmt.Errorf("%s partition %d: %w", p.Topic, p.Partition, o.Err)
+		}
+		out[p] = o.Offset
+	}
+	return out, nil
+}

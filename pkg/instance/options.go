@@ -1,0 +1,141 @@
+package instance
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/tasks"
+)
+
+// How long the input client's fetches wait for records. A task that was just taken waits for the fetch
+// under way to end before its first records can be fetched, so this is part of the gap; each instance
+// sends so many idle requests to each broker.
+const inputWait = 30 * time.Millisecond
+
+// Producer bounds: what may be on its way to the brokers.
+const (
+	maxBufferedRecords = 200_000
+	maxBufferedBytes   = 128 << 20
+	producerLinger     = 2 * time.Millisecond
+)
+
+// Options are what does not come from the configuration.
+type Options struct {
+	Logger *slog.Logger
+	Events tasks.Events // called in addition to the instance's own logging
+	// ReachTimeout is how long to wait for Kafka at the start; default 30 s.
+	ReachTimeout time.Duration
+	// Dialer replaces the way to the brokers, for tests.
+	Dialer func(ctx context.Context, network, host string) (net.Conn, error)
+}
+
+// clients are the connections of an instance, one for each purpose, so that none waits behind another.
+type clients struct {
+	admin, input, producer, changelogs, control *kgo.Client
+}
+
+func (i *Instance) kafkaOptions(purpose string, more ...kgo.Opt) []kgo.Opt {
+	k := i.cfg.Kafka
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(k.Brokers...),
+		kgo.ClientID(k.ClientID + "-" + i.id + purpose),
+		// After a leader has moved, look for the new one soon.
+		kgo.MetadataMinAge(250 * time.Millisecond),
+		kgo.DisableClientMetrics(),
+		kgo.WithLogger(kafkaLogger{i.log.With("component", "kafka", "client", purpose)}),
+	}
+	if i.opts.Dialer != nil {
+		opts = append(opts, kgo.Dialer(i.opts.Dialer))
+	}
+	return append(opts, more...)
+}
+
+func (i *Instance) newClients() (*clients, error) {
+	c := &clients{}
+	for _, n := range []struct {
+		to      **kgo.Client
+		purpose string
+		opts    []kgo.Opt
+	}{
+		{&c.admin, "-admin", nil},
+		{&c.input, "-input", []kgo.Opt{
+			kgo.FetchMaxWait(inputWait),
+			kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+			kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		}},
+		{&c.producer, "-producer", []kgo.Opt{
+			kgo.RecordPartitioner(tasks.Partitioner()),
+			kgo.ProducerLinger(producerLinger),
+			kgo.MaxBufferedRecords(maxBufferedRecords),
+			kgo.MaxBufferedBytes(maxBufferedBytes),
+			kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		}},
+		{&c.changelogs, "-changelogs", nil},
+		{&c.control, "-control", control.Opts()},
+	} {
+		cl, err := kgo.NewClient(i.kafkaOptions(n.purpose, n.opts...)...)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		*n.to = cl
+	}
+	return c, nil
+}
+
+func (c *clients) close() {
+	for _, cl := range []*kgo.Client{c.admin, c.input, c.producer, c.changelogs, c.control} {
+		if cl != nil {
+			cl.Close()
+		}
+	}
+}
+
+// instanceID is the configured id, or a new one that tells the host.
+func instanceID(cfg *config.Config) string {
+	if cfg.InstanceID != "" {
+		return cfg.InstanceID
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "instance"
+	}
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return host + "-" + hex.EncodeToString(b[:])
+}
+
+func randomBits() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// kafkaLogger sends the Kafka client's messages to slog.
+type kafkaLogger struct{ log *slog.Logger }
+
+func (l kafkaLogger) Level() kgo.LogLevel {
+	// The client's warnings tell of what it gets over by itself.
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		return kgo.LogLevelInfo
+	}
+	return kgo.LogLevelError
+}
+
+func (l kafkaLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	at := slog.LevelDebug
+	if level == kgo.LogLevelError {
+		at = slog.LevelWarn
+	}
+	l.log.Log(context.Background(), at, msg, keyvals...)
+}

@@ -1,0 +1,82 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/group"
+	"github.com/streamworker/streamworker/pkg/state"
+	"github.com/streamworker/streamworker/pkg/tasks"
+	"github.com/streamworker/streamworker/pkg/topics"
+)
+
+// layout is the topology as it lies on the cluster's topics.
+type layout struct {
+	tasks []tasks.Subtopology
+	group []group.Subtopology
+}
+
+// prepare checks the topics that the application reads and writes, and makes or checks its internal ones.
+func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, error) {
+	top := cfg.Topology
+	known, err := topics.Describe(ctx, cl, append(top.Inputs(), top.Outputs()...))
+	if err != nil {
+		return nil, err
+	}
+	inputs := map[string]int32{}
+	for _, name := range top.Inputs() {
+		inputs[name] = known[name].Partitions
+	}
+	counts, internal, err := top.PartitionCounts(inputs)
+	if err != nil {
+		return nil, err
+	}
+	durability := topics.Durability{Replication: max(0, cfg.InternalTopics.Replication), MinInsync: cfg.InternalTopics.MinInsyncReplicas}
+	var specs []topics.Spec
+	for _, s := range top.Subtopologies {
+		for _, store := range s.Stores {
+			specs = append(specs, topics.Changelog(store.Changelog, store.Name, internal[store.Changelog], durability))
+		}
+		for _, sink := range s.Sinks {
+			if sink.Internal {
+				specs = append(specs, topics.Repartition(sink.Topic, internal[sink.Topic], durability))
+			}
+		}
+	}
+	made, err := topics.Ensure(ctx, cl, specs, cfg.InternalTopics.Create)
+	if err != nil {
+		return nil, err
+	}
+	l := &layout{}
+	for i, s := range top.Subtopologies {
+		sub := tasks.Subtopology{Subtopology: s, Partitions: counts[i]}
+		for _, store := range s.Stores {
+			info := made[store.Changelog]
+			sub.Stores = append(sub.Stores, state.StoreSpec{
+				Name: store.Name, Changelog: store.Changelog, TopicID: info.ID, Retention: info.DeleteRetention,
+			})
+		}
+		l.tasks = append(l.tasks, sub)
+		l.group = append(l.group, group.Subtopology{ID: s.ID, Topics: s.Topics(), Partitions: counts[i], Stateful: s.Stateful})
+	}
+	return l, nil
+}
+
+// unreachableAfter is how long an instance waits for Kafka at its start.
+const unreachableAfter = 30 * time.Second
+
+// reach waits until Kafka answers.
+func (i *Instance) reach(ctx context.Context, cl *kgo.Client) error {
+	wait := i.opts.ReachTimeout
+	if wait <= 0 {
+		wait = unreachableAfter
+	}
+	if err := topics.Reach(ctx, cl, wait); err != nil {
+		return fmt.Errorf("starting %s: %w", i.cfg.App, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package instance
+
+import (
+	"maps"
+
+	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/leave"
+	"github.com/streamworker/streamworker/pkg/tasks"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// Status is what this instance shows of itself. It reads snapshots only and answers at once, also while
+// the instance starts.
+func (i *Instance) Status() control.Status {
+	s := control.Status{
+		Instance: i.id, Incarnation: i.incarnation(), State: control.Starting, Labels: maps.Clone(i.cfg.Labels),
+	}
+	r := i.parts.Load()
+	if r == nil {
+		return s
+	}
+	ts := r.manager.Status()
+	s.Member, s.Generation = ts.Member, ts.Generation
+	for _, t := range ts.Tasks {
+		id := t.Task.String()
+		switch {
+		case t.Phase == handover.Learning:
+			s.Learning = append(s.Learning, control.Learning{Task: id, Lag: t.Lag, Ready: t.Ready})
+		case t.Phase == handover.Standby:
+			s.Standby = append(s.Standby, id)
+		case t.Phase == handover.Taking:
+			// Still its former owner's.
+		default:
+			s.Active = append(s.Active, id)
+			if t.Lag >= 0 && t.Phase == handover.Running {
+				if s.Lag == nil {
+					s.Lag = map[string]int64{}
+				}
+				s.Lag[id] = t.Lag
+			}
+		}
+	}
+	view := r.leave.Snapshot()
+	s.Left = leave.Reason(view.Left)
+	if view.Phase >= leave.Draining {
+		s.DeadlineMs = view.Deadline.UnixMilli()
+	}
+	s.State = i.stateOf(ts, view.Phase)
+	return s
+}
+
+func (i *Instance) stateOf(ts *tasks.Status, leaving leave.Phase) control.State {
+	switch {
+	case leaving >= leave.Drained:
+		return control.Drained
+	case i.stopping.Load():
+		return control.Stopping
+	case leaving == leave.Draining:
+		return control.Draining
+	case ts.Generation == 0:
+		return control.Starting
+	}
+	return control.Running
+}
+
+// Ready says whether every task that is assigned to this instance runs.
+func (i *Instance) Ready() bool {
+	r := i.parts.Load()
+	if r == nil || i.stopping.Load() {
+		return false
+	}
+	ts := r.manager.Status()
+	for _, t := range ts.Tasks {
+		if t.Phase == handover.Opening || t.Err != nil {
+			return false
+		}
+	}
+	return ts.Leased
+}
+
+// Tasks is the state of this instance's tasks; nil before they can run.
+func (i *Instance) Tasks() *tasks.Status {
+	if r := i.parts.Load(); r != nil {
+		return r.manager.Status()
+	}
+	return nil
+}
+
+// Totals count since the start.
+func (i *Instance) Totals() tasks.Totals {
+	if r := i.parts.Load(); r != nil {
+		return r.manager.Totals()
+	}
+	return tasks.Totals{}
+}

@@ -1,0 +1,130 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/state"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// Subtopology is a part of the topology together with what the cluster says of its topics.
+type Subtopology struct {
+	*topology.Subtopology
+	Partitions int32             // the number of its tasks
+	Stores     []state.StoreSpec // in the order of Subtopology.Stores
+}
+
+// TopicPartition names one partition.
+type TopicPartition struct {
+	Topic     string
+	Partition int32
+}
+
+// Offset is a committed offset, or one to be committed.
+type Offset struct {
+	TopicPartition
+	Offset   int64 // the next record to process; -1 when fetched: none is committed
+	Metadata string
+}
+
+// Offsets reads and writes the group's committed offsets.
+type Offsets interface {
+	// Commit sends one request under the lease. The error explains an outcome other than Acknowledged.
+	Commit(ctx context.Context, lease handover.Lease, offsets []Offset) (handover.Outcome, error)
+	// Fetch returns the stable offsets of the partitions. Those with an unfinished transaction are left out.
+	Fetch(ctx context.Context, parts []TopicPartition) (map[TopicPartition]Offset, error)
+}
+
+// Bounds answers where a log begins and ends.
+type Bounds interface {
+	// Ends returns each partition's log end (read uncommitted).
+	Ends(ctx context.Context, parts []TopicPartition) (map[TopicPartition]int64, error)
+	// Starts returns each partition's first retained offset.
+	Starts(ctx context.Context, parts []TopicPartition) (map[TopicPartition]int64, error)
+}
+
+// Rounds asks the group for a new round. ForceRound must return at once.
+type Rounds interface {
+	ForceRound()
+}
+
+// Identity is what an instance says of itself in every report.
+type Identity struct {
+	Instance    string
+	Incarnation assign.Incarnation
+	Capacity    uint32
+	Labels      map[string]string
+	Rack        string
+	ConfigHash  uint64
+}
+
+// Config is what a Manager needs.
+type Config struct {
+	Identity      Identity
+	Subtopologies []Subtopology // by id
+	Engine        *state.Engine
+	Reader        *state.Reader // tails changelogs; run by the caller
+	Input         *kgo.Client   // direct consumer, no partitions yet, no reset offset; closed by the caller
+	Producer      *kgo.Client   // with Partitioner(); closed by the caller
+	Offsets       Offsets
+	Bounds        Bounds
+	Rounds        Rounds
+	Events        Events
+	Logger        *slog.Logger
+
+	Threads        int           // tasks that compute at one time; default 1
+	CommitInterval time.Duration // default 100 ms
+	AcceptableLag  int64         // records a ready learner may be behind; default 10,000
+	Stable         bool          // say ready only when all learners are
+}
+
+func (c *Config) ensureDefaults() {
+	if c.Threads <= 0 {
+		c.Threads = 1
+	}
+	if c.CommitInterval <= 0 {
+		c.CommitInterval = 100 * time.Millisecond
+	}
+	if c.AcceptableLag <= 0 {
+		c.AcceptableLag = 10_000
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Events.ensureDefaults()
+}
+
+// subtopology finds the part that a task belongs to. A plan may name tasks that this instance does not
+// know, when members run different topologies.
+func (c *Config) subtopology(t assign.TaskID) (*Subtopology, error) {
+	if t.Subtopology < 0 || int(t.Subtopology) >= len(c.Subtopologies) ||
+		t.Partition < 0 || t.Partition >= c.Subtopologies[t.Subtopology].Partitions {
+		return nil, fmt.Errorf("task %s is not part of this instance's topology: do all instances run the same file?", t)
+	}
+	return &c.Subtopologies[t.Subtopology], nil
+}
+
+// sources are the partitions that a task consumes, in the order of the subtopology's sources.
+func (s *Subtopology) sources(t assign.TaskID) []TopicPartition {
+	out := make([]TopicPartition, len(s.Sources))
+	for i := range s.Sources {
+		out[i] = TopicPartition{Topic: s.Sources[i].Topic, Partition: t.Partition}
+	}
+	return out
+}
+
+// changelogs are the partitions that hold a task's state, in the order of its stores.
+func (s *Subtopology) changelogs(t assign.TaskID) []TopicPartition {
+	out := make([]TopicPartition, len(s.Stores))
+	for i := range s.Stores {
+		out[i] = TopicPartition{Topic: s.Stores[i].Changelog, Partition: t.Partition}
+	}
+	return out
+}

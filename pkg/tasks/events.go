@@ -1,0 +1,93 @@
+package tasks
+
+import (
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// Events are called on transitions, never per record. A function that is not set is skipped. They are
+// called from several goroutines and must return quickly.
+type Events struct {
+	PhaseChanged func(PhaseInfo)
+	Restored     func(RestoreInfo)
+	Released     func(ReleaseInfo)
+	TakenOver    func(TakeoverInfo)
+	TaskFailed   func(FailureInfo)
+	Committed    func(CommitInfo)
+}
+
+// PhaseInfo says that the instance does something else with a task from now on.
+type PhaseInfo struct {
+	Task     assign.TaskID
+	From, To handover.Phase
+	Member   string
+	// Generation of the lease under which it happened.
+	Generation int32
+}
+
+// RestoreInfo says that an active task's state is up to date.
+type RestoreInfo struct {
+	Task    assign.TaskID
+	Records int64 // changelog records replayed since the state was opened here
+	Took    time.Duration
+	Local   bool // some of the state was on disk, or was kept warm by a learner or standby
+}
+
+// ReleaseInfo says that a release was acknowledged.
+type ReleaseInfo struct {
+	Task    assign.TaskID
+	Release assign.ReleaseID
+	Took    time.Duration // from the order to the acknowledgement
+}
+
+// TakeoverInfo says that a task has processed its first records after it was taken from another instance.
+type TakeoverInfo struct {
+	Task    assign.TaskID
+	Release assign.ReleaseID
+	// Gap is the time from the last record processed by the former owner to the first one here, by the
+	// two hosts' clocks. It includes any time without input.
+	Gap time.Duration
+	// Slowest is the longest time from a record's timestamp to its processing, among those that had
+	// gathered during the move.
+	Slowest time.Duration
+	Records int // that had gathered
+}
+
+// FailureInfo says that a task could not go on.
+type FailureInfo struct {
+	Task     assign.TaskID
+	Err      error
+	Failures int           // in a row
+	Retry    time.Duration // until the next attempt
+}
+
+// CommitInfo says how a commit ended.
+type CommitInfo struct {
+	Tasks   int
+	Took    time.Duration
+	Outcome handover.Outcome
+	Err     error
+}
+
+func (e *Events) ensureDefaults() {
+	if e.PhaseChanged == nil {
+		e.PhaseChanged = func(PhaseInfo) {}
+	}
+	if e.Restored == nil {
+		e.Restored = func(RestoreInfo) {}
+	}
+	if e.Released == nil {
+		e.Released = func(ReleaseInfo) {}
+	}
+	if e.TakenOver == nil {
+		e.TakenOver = func(TakeoverInfo) {}
+	}
+	if e.TaskFailed == nil {
+		e.TaskFailed = func(FailureInfo) {}
+	}
+	if e.Committed == nil {
+		e.Committed = func(CommitInfo) {}
+	}
+}

@@ -1,0 +1,74 @@
+package tasks
+
+import (
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Records that a task may have waiting before its partitions are paused, and at which they go on.
+const (
+	inboxHigh = 20_000
+	inboxLow  = 5_000
+)
+
+// inputBatch is what one fetch brought for one source of a task.
+type inputBatch struct {
+	source  int
+	epoch   uint64 // of the activation that asked for it
+	records []*kgo.Record
+	end     int64 // the partition's high watermark at the fetch
+}
+
+// inbox holds a task's input between the consumer's goroutine and the task's own.
+type inbox struct {
+	mu     sync.Mutex
+	queue  []inputBatch
+	queued int // records
+	paused bool
+}
+
+// put appends a batch. If the inbox is full it calls pause, under the lock, so that pause and resume keep
+// their order.
+func (b *inbox) put(in inputBatch, pause func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = append(b.queue, in)
+	b.queued += len(in.records)
+	if !b.paused && b.queued > inboxHigh {
+		b.paused = true
+		pause()
+	}
+}
+
+// next removes the oldest batch, and calls resume once the inbox has room again.
+func (b *inbox) next(resume func()) (inputBatch, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return inputBatch{}, false
+	}
+	in := b.queue[0]
+	b.queue[0] = inputBatch{}
+	b.queue = b.queue[1:]
+	b.queued -= len(in.records)
+	if b.paused && b.queued < inboxLow {
+		b.paused = false
+		resume()
+	}
+	return in, true
+}
+
+// drop forgets everything that waits.
+func (b *inbox) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue, b.queued, b.paused = nil, 0, false
+}
+
+// empty says whether nothing waits.
+func (b *inbox) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue) == 0
+}

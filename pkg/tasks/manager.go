@@ -1,0 +1,242 @@
+package tasks
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// How often learners are checked and the status is published.
+const checkInterval = 100 * time.Millisecond
+
+// stopPatience bounds the last flush and commit of a stopping instance.
+const stopPatience = 3 * time.Second
+
+// Manager runs the tasks of one instance. Its loop owns the handover machine and the tasks' slots, and
+// brings what runs in line with what the machine says; everything that waits happens elsewhere and
+// reports back. Report, Plan and Lost are called by the group client, the others by anyone.
+type Manager struct {
+	cfg Config
+	log *slog.Logger
+	box *mailbox
+	env *env
+
+	opener  *opener
+	status  atomic.Pointer[Status]
+	stopped chan struct{} // closed when the loop has ended
+
+	// Of the loop alone.
+	machine    *handover.Machine
+	slots      map[assign.TaskID]*slot
+	committing bool
+	stopping   bool
+	adopted    bool // a plan has come since the last commit of a stopping instance
+	lastReport assign.Report
+
+	totals totals
+	wg     sync.WaitGroup // requests on their way
+	ctx    context.Context
+}
+
+// totals count since the start; anyone may read them.
+type totals struct {
+	recordsIn, recordsOut, changes, restored             atomic.Int64
+	commits, commitsRefused, commitsUnanswered           atomic.Int64
+	takeovers, releases, failures, skipped, deadLettered atomic.Int64
+}
+
+// NewManager makes a manager of an instance that holds nothing yet.
+func NewManager(cfg Config) *Manager {
+	cfg.ensureDefaults()
+	m := &Manager{
+		cfg: cfg, log: cfg.Logger, box: newMailbox(), stopped: make(chan struct{}),
+		machine: handover.New(), slots: map[assign.TaskID]*slot{},
+	}
+	m.machine.Stable = cfg.Stable
+	m.status.Store(&Status{})
+	return m
+}
+
+// Run runs tasks until the context ends, then stops them: what was processed is committed if the
+// broker answers in time, and every store is closed. The group client should stop only after it.
+func (m *Manager) Run(ctx context.Context) error {
+	defer close(m.stopped)
+	// Requests outlive ctx, so that the last commit can be made.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	m.ctx = work
+	in := newInput(m.cfg.Input, m.log)
+	m.env = &env{
+		cfg: &m.cfg, ctx: work, input: in, totals: &m.totals,
+		cpu: make(chan struct{}, m.cfg.Threads), copies: make(chan struct{}, max(1, m.cfg.Threads/2)),
+		failed: func(t *task, err error) { m.box.post(func() { m.failed(t, err) }) },
+	}
+	in.onFail = func(t *task, epoch uint64, source int, err error) {
+		m.box.post(func() { m.inputFailed(t, epoch, source, err) })
+	}
+	m.opener = newOpener(m.cfg.Offsets, m.log)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { in.run(work) })
+	helpers.Go(func() { m.opener.run(work) })
+
+	m.loop(ctx)
+	m.shutdown()
+
+	cancel()
+	helpers.Wait()
+	m.wg.Wait()
+	for _, f := range m.box.close() {
+		f() // a caller may be waiting for it
+	}
+	return nil
+}
+
+func (m *Manager) loop(ctx context.Context) {
+	commit := time.NewTicker(m.cfg.CommitInterval)
+	defer commit.Stop()
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.box.wake:
+			for _, f := range m.box.take() {
+				f()
+			}
+		case <-commit.C:
+			m.beginCommits()
+		case <-check.C:
+			m.check()
+		}
+		m.requestRound()
+	}
+}
+
+// call runs f on the loop and waits for it. After the loop has ended it does nothing; false says so.
+func (m *Manager) call(f func()) bool {
+	done := make(chan struct{})
+	if !m.box.post(func() { f(); close(done) }) {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-m.stopped:
+		return false
+	}
+}
+
+// async runs f, which may wait, outside the loop.
+func (m *Manager) async(f func(ctx context.Context)) {
+	m.wg.Go(func() { f(m.ctx) })
+}
+
+func (m *Manager) requestRound() {
+	if m.machine.TakeRoundRequest() && !m.stopping {
+		m.cfg.Rounds.ForceRound()
+	}
+}
+
+// Report is what this instance says of itself at a join.
+func (m *Manager) Report() assign.Report {
+	var r assign.Report
+	if !m.call(func() { r = m.report() }) {
+		return m.lastReport
+	}
+	return r
+}
+
+func (m *Manager) report() assign.Report {
+	r := m.machine.Report()
+	id := m.cfg.Identity
+	r.Instance, r.Incarnation, r.Capacity = id.Instance, id.Incarnation, id.Capacity
+	r.Labels, r.Rack, r.ConfigHash = id.Labels, id.Rack, id.ConfigHash
+	for _, list := range [][]assign.Copy{r.Learning, r.Standby} {
+		for i := range list {
+			if s := m.slots[list[i].Task]; s != nil && s.task != nil {
+				// Coarse, so that the report changes only when the copy has come on by something that matters.
+				p := s.task.stats.position.Load()
+				list[i].Position = p - p%m.cfg.AcceptableLag
+			}
+		}
+	}
+	for _, l := range m.cfg.Engine.Local() {
+		if id, err := assign.ParseTaskID(l.Task); err == nil {
+			r.Local = append(r.Local, assign.Copy{Task: id, Position: l.Position})
+		}
+	}
+	slices.SortFunc(r.Local, func(a, b assign.Copy) int { return a.Task.Compare(b.Task) })
+	m.lastReport = r
+	return r
+}
+
+// Plan takes the plan that this member was sent for a generation.
+func (m *Manager) Plan(memberID string, generation int32, plan assign.MemberPlan) {
+	m.call(func() {
+		m.machine.Adopt(handover.Lease{Member: memberID, Generation: generation}, plan)
+		m.log.Debug("adopted a plan", "member", memberID, "generation", generation, "own", len(plan.Own), "take", len(plan.Take),
+			"release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
+		if m.stopping {
+			m.planWhileStopping()
+		}
+		m.reconcileAll()
+		m.commitReady()
+		m.publish()
+	})
+}
+
+// Lost ends the membership under which tasks ran: what was not committed is dropped.
+func (m *Manager) Lost(err error) {
+	m.call(func() {
+		m.log.Warn("lost the group: dropping owned tasks until the next plan", "error", err)
+		m.machine.Lost()
+		m.reconcileAll()
+		m.publish()
+	})
+}
+
+// SetLeaving sets or takes back the leaving mark; deadlineMs is absolute, in ms since the epoch, 0: none.
+func (m *Manager) SetLeaving(leaving bool, deadlineMs int64) {
+	m.call(func() {
+		m.machine.SetLeaving(leaving, deadlineMs)
+		m.publish()
+	})
+}
+
+// ForceRound asks for a new round in which this instance's report differs.
+func (m *Manager) ForceRound() {
+	m.call(m.machine.ForceRound)
+}
+
+// check looks at learners, takes up again what had to wait, and publishes the status.
+func (m *Manager) check() {
+	now := time.Now()
+	for _, s := range m.slots {
+		if s.task != nil && s.mode == replaying && !s.closing && m.machine.Task(s.id).Phase == handover.Learning {
+			m.checkLearner(s)
+		}
+		if !s.begun && !s.closing && now.After(s.retryAt) {
+			m.reconcile(s)
+		}
+	}
+	m.commitReady()
+	m.publish()
+}
+
+// checkLearner says that a learner is ready if it was within the acceptable lag in two checks running.
+func (m *Manager) checkLearner(s *slot) {
+	lag := s.task.stats.copyLag.Load()
+	if lag < 0 || lag > m.cfg.AcceptableLag {
+		s.checks = 0
+	} else if s.checks < 2 {
+		s.checks++
+	}
+	m.machine.LearnerReady(s.id, s.epoch, s.checks >= 2)
+}

@@ -1,0 +1,202 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// beginOpening looks for the offsets that a task starts at: those with the token when it is taken, else
+// the committed ones.
+func (m *Manager) beginOpening(s *slot, st handover.TaskState) {
+	if st.Phase == handover.Opening && !m.machine.MayOpen(s.id) {
+		s.begun = false // check comes back to it
+		return
+	}
+	t := s.task
+	m.opener.want(lookup{
+		task: s.id, epoch: st.Epoch, sub: s.sub, token: st.Phase == handover.Taking, release: st.Release,
+		found: func(c committed) {
+			m.box.post(func() {
+				if st.Phase == handover.Taking {
+					m.tokenFound(s, t, st, c)
+				} else {
+					m.offsetsFound(s, t, st, c)
+				}
+			})
+		},
+	})
+}
+
+// tokenFound starts a task that its former owner has released.
+func (m *Manager) tokenFound(s *slot, t *task, st handover.TaskState, c committed) {
+	tok := c.meta.Token
+	if s.task != t || s.closing || !m.machine.TokenSeen(s.id, st.Epoch, tok) {
+		return
+	}
+	m.notePhase(s, handover.Opening)
+	s.phase = handover.Opening
+	positions := tok.Positions
+	if len(positions) != len(s.sub.Stores) {
+		m.failed(t, fmt.Errorf("the release of task %s names %d stores, this instance's topology has %d: do all instances run the same file?",
+			s.id, len(positions), len(s.sub.Stores)))
+		return
+	}
+	k := &takeover{info: TakeoverInfo{Task: s.id, Release: st.Release}}
+	if tok.LastProcessedUs > 0 {
+		k.released = time.UnixMicro(tok.LastProcessedUs)
+	}
+	m.restore(s, t, st.Epoch, c, positions, k)
+}
+
+// offsetsFound starts a task that nobody holds: its state must reach the changelogs' ends, asked for now
+// that the committed offset is known.
+func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c committed) {
+	lease, leased := m.machine.Lease()
+	if s.task != t || s.closing || !leased || m.machine.Task(s.id).Epoch != st.Epoch {
+		return
+	}
+	m.machine.CommitSent([]assign.TaskID{s.id})
+	m.async(func(ctx context.Context) {
+		ends, outcome, err := m.prepareOpening(ctx, s, lease, &c)
+		m.box.post(func() {
+			// Without an answer the request may still arrive, and would set the offset back: the task is
+			// not opened under this lease any more.
+			m.machine.CommitDone([]assign.TaskID{s.id}, lease, outcome)
+			if s.task != t || s.closing || m.machine.Task(s.id).Epoch != st.Epoch {
+				return
+			}
+			if err != nil {
+				if ctx.Err() == nil {
+					m.log.Warn("cannot open the task yet; trying again", "task", s.id.String(), "error", err)
+				}
+				s.begun = false
+				s.retryAt = time.Now().Add(retryFirst)
+				return
+			}
+			m.restore(s, t, st.Epoch, c, ends, nil)
+		})
+	})
+}
+
+// prepareOpening settles where a task without committed offsets starts, and asks for the changelogs' ends.
+// The outcome is that of the commit which the former may need; Acknowledged if it needs none.
+func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Lease, c *committed) (ends []int64, o handover.Outcome, err error) {
+	missing, err := resolveStarts(ctx, m.cfg.Bounds, s.sub, s.id, c.offsets)
+	if err != nil {
+		return nil, handover.Declined, err
+	}
+	if missing {
+		// Committed before the first record, so that a successor does not decide otherwise.
+		meta := handover.Metadata{Committer: lease.Member}
+		if o, err = m.cfg.Offsets.Commit(ctx, lease, offsetsOf(s.sub.sources(s.id), c.offsets, meta)); o != handover.Acknowledged {
+			return nil, o, fmt.Errorf("committing the first offsets: %w", err)
+		}
+		c.meta = meta
+	}
+	logs := s.sub.changelogs(s.id)
+	if len(logs) == 0 {
+		return nil, o, nil
+	}
+	got, err := m.cfg.Bounds.Ends(ctx, logs)
+	if err != nil {
+		return nil, o, fmt.Errorf("asking for the changelogs' ends: %w", err)
+	}
+	for _, tp := range logs {
+		end, ok := got[tp]
+		if !ok {
+			return nil, o, fmt.Errorf("no answer for the end of changelog %s partition %d", tp.Topic, tp.Partition)
+		}
+		ends = append(ends, end)
+	}
+	return ends, o, nil
+}
+
+// restore brings the task's state to the targets, makes it active in place and lets its input in.
+func (m *Manager) restore(s *slot, t *task, epoch uint64, c committed, targets []int64, k *takeover) {
+	t.box.post(func() {
+		t.restoreTo(targets, func() {
+			if err := t.activate(epoch, append([]int64(nil), c.offsets...), k); err != nil {
+				m.env.failed(t, err)
+				return
+			}
+			m.box.post(func() { m.activated(s, t, epoch, c) })
+		})
+	})
+}
+
+func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
+	if s.task != t || s.closing {
+		return
+	}
+	s.mode = restored
+	if !m.machine.Opened(s.id, epoch, c.meta.Committer) {
+		s.begun = false // the order has changed meanwhile
+		m.reconcile(s)
+		return
+	}
+	s.mode, s.phase, s.opening = running, handover.Running, c
+	m.notePhase(s, handover.Running)
+	m.env.input.add(t, epoch, s.sub.sources(s.id), c.offsets)
+}
+
+// ErrOffsetGone is a committed offset that the input topic no longer holds, under on_out_of_range: fail.
+var ErrOffsetGone = errors.New("the committed offset is no longer in the topic: records were deleted before they were processed; " +
+	"set on_out_of_range to earliest or latest to go on without them")
+
+// inputFailed handles an offset that the input no longer holds.
+func (m *Manager) inputFailed(t *task, epoch uint64, source int, err error) {
+	s := m.slots[t.id]
+	if s == nil || s.task != t || s.closing || s.mode != running || s.epoch != epoch {
+		return
+	}
+	src := s.sub.Sources[source]
+	tp := s.sub.sources(s.id)[source]
+	if src.OnOutOfRange == topology.Fail {
+		m.failed(t, fmt.Errorf("%s partition %d: %w (%w)", tp.Topic, tp.Partition, ErrOffsetGone, err))
+		return
+	}
+	bound := m.cfg.Bounds.Starts
+	if src.OnOutOfRange == topology.Latest {
+		bound = m.cfg.Bounds.Ends
+	}
+	m.async(func(ctx context.Context) {
+		got, err := bound(ctx, []TopicPartition{tp})
+		m.box.post(func() {
+			if s.task != t || s.closing || s.mode != running || s.epoch != epoch {
+				return
+			}
+			off, ok := got[tp]
+			if err != nil || !ok {
+				m.failed(t, fmt.Errorf("%s partition %d: finding where to go on: %w", tp.Topic, tp.Partition, err))
+				return
+			}
+			m.log.Warn("the committed offset is gone; going on elsewhere as on_out_of_range says",
+				"task", s.id.String(), "topic", tp.Topic, "partition", tp.Partition, "offset", off)
+			m.env.input.remove(t, []TopicPartition{tp})
+			t.box.post(func() {
+				if t.active == nil || t.active.epoch != epoch {
+					return
+				}
+				t.active.offsets[source] = off
+				t.active.moved = true
+				t.env.input.addOne(t, epoch, source, tp, off)
+			})
+		})
+	})
+}
+
+// offsetsOf are the offsets of a task's partitions with their metadata.
+func offsetsOf(parts []TopicPartition, offsets []int64, meta handover.Metadata) []Offset {
+	text := meta.String()
+	out := make([]Offset, len(parts))
+	for i, tp := range parts {
+		out[i] = Offset{TopicPartition: tp, Offset: offsets[i], Metadata: text}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// beginLooking fetches the committed offset of a task that is to be released again, or that is not open.
+func (m *Manager) beginLooking(s *slot) {
+	epoch := s.epoch
+	m.opener.want(lookup{task: s.id, epoch: epoch, sub: s.sub, found: func(c committed) {
+		m.box.post(func() {
+			if s.epoch != epoch || s.closing {
+				return
+			}
+			s.opening = c
+			m.machine.Looked(s.id, epoch, c.meta)
+			m.reconcile(s)
+		})
+	}})
+}
+
+// beginRelease stops the task, or sends again what it stopped with. A task that never ran here is
+// released as it is committed.
+func (m *Manager) beginRelease(s *slot) {
+	switch s.mode {
+	case running:
+		m.stopTask(s)
+	case stopping:
+		// Its end sends the release.
+	case halted:
+		m.sendRelease(s)
+	default:
+		m.releaseUnopened(s)
+	}
+}
+
+// stopTask ends the processing of a task and flushes what it wrote.
+func (m *Manager) stopTask(s *slot) {
+	t := s.task
+	s.mode = stopping
+	m.env.input.remove(t, s.sub.sources(s.id))
+	t.box.post(func() {
+		t.stop(func(r *release, err error) {
+			m.box.post(func() { m.taskStopped(s, t, r, err) })
+		})
+	})
+}
+
+func (m *Manager) taskStopped(s *slot, t *task, r *release, err error) {
+	if s.task != t || s.closing {
+		return
+	}
+	if err != nil {
+		m.failed(t, fmt.Errorf("flushing task %s: %w", s.id, err))
+		return
+	}
+	s.mode, s.release = halted, r
+	if m.stopping {
+		m.releaseWhileStopping(s)
+	} else if m.machine.Task(s.id).Phase == handover.Releasing {
+		m.sendRelease(s)
+	}
+}
+
+// releaseUnopened releases a task whose state is not open here: what is committed, with the changelogs'
+// ends, which nobody else may write to under this lease.
+func (m *Manager) releaseUnopened(s *slot) {
+	epoch, c := s.epoch, s.opening
+	lease, leased := m.machine.Lease()
+	if !leased {
+		return
+	}
+	m.async(func(ctx context.Context) {
+		ends, outcome, err := m.prepareOpening(ctx, s, lease, &c)
+		m.box.post(func() {
+			if s.epoch != epoch || s.closing || m.machine.Task(s.id).Phase != handover.Releasing {
+				return
+			}
+			if err != nil {
+				m.log.Warn("cannot release the task yet; the next round tries again", "task", s.id.String(), "error", err)
+				if outcome == handover.Unknown {
+					m.machine.ReleaseDone(s.id, epoch, outcome)
+				} else {
+					m.machine.Failed(s.id, epoch)
+				}
+				m.reconcile(s)
+				return
+			}
+			s.release = &release{offsets: c.offsets, positions: ends}
+			m.sendRelease(s)
+		})
+	})
+}
+
+// sendRelease commits the task's offsets with the token of the order.
+func (m *Manager) sendRelease(s *slot) {
+	lease, ok := m.machine.ReleaseSent(s.id, s.epoch)
+	if !ok {
+		return
+	}
+	order, epoch, ordered := m.machine.Task(s.id).Release, s.epoch, s.ordered
+	tok := &handover.Token{Release: order, Positions: s.release.positions}
+	if !s.release.last.IsZero() {
+		tok.LastProcessedUs = s.release.last.UnixMicro()
+	}
+	offsets := offsetsOf(s.sub.sources(s.id), s.release.offsets, handover.Metadata{Committer: lease.Member, Token: tok})
+	m.async(func(ctx context.Context) {
+		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
+		m.box.post(func() {
+			if outcome == handover.Acknowledged {
+				m.totals.releases.Add(1)
+				m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: order, Took: time.Since(ordered)})
+			} else {
+				m.log.Info("a release was not acknowledged; the next round settles it", "task", s.id.String(), "generation", lease.Generation, "error", err)
+			}
+			m.machine.ReleaseDone(s.id, epoch, outcome)
+			m.reconcile(s)
+		})
+	})
+}
+
+// stop ends the processing on the task's goroutine. done gets what a release has to say once everything
+// that the task wrote is flushed.
+func (t *task) stop(done func(*release, error)) {
+	a := t.active
+	if a == nil || a.stopped {
+		return
+	}
+	a.stopped = true
+	a.batch.records = nil
+	t.inbox.drop()
+	if k := a.takeover; k != nil && k.begun {
+		t.endTakeover(a)
+	}
+	a.onFlushed = func() {
+		for _, f := range a.frozen {
+			if !f.flushed {
+				return
+			}
+		}
+		a.onFlushed = nil
+		for _, f := range a.frozen {
+			if err := f.flush.err(); err != nil {
+				done(nil, err)
+				return
+			}
+		}
+		done(&release{offsets: append([]int64(nil), a.offsets...), positions: t.positions(a, len(a.frozen)), last: a.lastProcessed}, nil)
+	}
+	t.freeze(a, func(*frozen) {})
+}

@@ -1,0 +1,65 @@
+package tasks
+
+import (
+	"errors"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// Bounds of the time between two attempts at what failed.
+const (
+	retryFirst = 200 * time.Millisecond
+	retryMost  = 30 * time.Second
+)
+
+// backoff is the time until the next attempt after a number of failures in a row.
+func backoff(failures int) time.Duration {
+	d := retryFirst
+	for i := 1; i < failures && d < retryMost; i++ {
+		d *= 2
+	}
+	return min(d, retryMost)
+}
+
+// stall is a record that cannot be processed, under `on_error: fail`. The task keeps what it has done up
+// to it, goes on committing and can be handed over; it tries the record again from time to time.
+type stall struct {
+	err      error
+	failures int
+	until    time.Time
+}
+
+func (s *stall) waits(now time.Time) bool { return s.err != nil && now.Before(s.until) }
+
+// clearStall says that the task goes on.
+func (t *task) clearStall(a *processing) {
+	if a.stall.err != nil {
+		a.stall = stall{}
+		t.stats.stalled.Store(nil)
+	}
+}
+
+// stalledFor is the time until the task may try again; 0: it is not stalled.
+func (t *task) stalledFor(now time.Time) time.Duration {
+	if t.active == nil || t.active.stopped || t.active.stall.err == nil {
+		return 0
+	}
+	return max(t.active.stall.until.Sub(now), time.Millisecond)
+}
+
+// failInput handles an error of the processor.
+func (t *task) failInput(a *processing, err error) {
+	var bad *topology.RecordError
+	if !errors.As(err, &bad) {
+		a.stopped = true // until the manager closes it
+		t.env.failed(t, err)
+		return
+	}
+	a.stall.err = err
+	a.stall.failures++
+	wait := backoff(a.stall.failures)
+	a.stall.until = time.Now().Add(wait)
+	t.stats.stalled.Store(&failure{err: err, failures: a.stall.failures})
+	t.env.cfg.Events.TaskFailed(FailureInfo{Task: t.id, Err: err, Failures: a.stall.failures, Retry: wait})
+}

@@ -1,0 +1,85 @@
+package tasks
+
+import (
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// Status is what an instance shows of itself. It is a snapshot, at most a check interval old.
+type Status struct {
+	Member     string // member id; empty before the first plan
+	Generation int32
+	Leased     bool // there is a lease: a plan has come and the group was not lost since
+	Leaving    bool
+	DeadlineMs int64
+	Drained    bool // leaving, and nothing is left to give away
+	Superseded bool // a later incarnation of this instance is in the group
+	Stopping   bool
+	Held       int // tasks owned, being released or being taken
+	Tasks      []TaskStatus
+}
+
+// TaskStatus is one task in a Status.
+type TaskStatus struct {
+	Task    assign.TaskID
+	Phase   handover.Phase
+	Ready   bool  // of a learner
+	Lag     int64 // records behind: of the input for an active task, of the changelogs for a copy; -1: not known yet
+	Records int64 // input records processed since it was opened here
+	Err     error // what keeps it from going on
+	// Failures in a row.
+	Failures int
+}
+
+// Totals count since the start of the instance.
+type Totals struct {
+	RecordsIn, RecordsOut                      int64
+	Changes                                    int64 // changelog records written
+	Restored                                   int64 // changelog records replayed
+	Skipped, DeadLettered                      int64
+	Commits, CommitsRefused, CommitsUnanswered int64
+	Takeovers, Releases, Failures              int64
+}
+
+// Status is the latest snapshot.
+func (m *Manager) Status() *Status { return m.status.Load() }
+
+// Totals are the present counts.
+func (m *Manager) Totals() Totals {
+	t := &m.totals
+	return Totals{
+		RecordsIn: t.recordsIn.Load(), RecordsOut: t.recordsOut.Load(), Changes: t.changes.Load(), Restored: t.restored.Load(),
+		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(),
+		Commits: t.commits.Load(), CommitsRefused: t.commitsRefused.Load(), CommitsUnanswered: t.commitsUnanswered.Load(),
+		Takeovers: t.takeovers.Load(), Releases: t.releases.Load(), Failures: t.failures.Load(),
+	}
+}
+
+func (m *Manager) publish() {
+	lease, leased := m.machine.Lease()
+	st := &Status{
+		Member: lease.Member, Generation: lease.Generation, Leased: leased, Leaving: m.machine.Leaving(), DeadlineMs: m.machine.DeadlineMs(),
+		Drained: m.machine.Drained(), Superseded: m.machine.Superseded(), Stopping: m.stopping, Held: m.machine.Held(),
+	}
+	for _, t := range sortedTasks(m.slots) {
+		s := m.slots[t]
+		ms := m.machine.Task(t)
+		if ms.Phase == handover.Idle || ms.Phase == handover.Released {
+			continue
+		}
+		ts := TaskStatus{Task: t, Phase: ms.Phase, Ready: ms.Ready, Lag: -1, Err: s.err, Failures: s.failures}
+		if s.task != nil {
+			ts.Records = s.task.stats.records.Load()
+			if s.mode == running {
+				ts.Lag = s.task.stats.inputLag.Load()
+			} else {
+				ts.Lag = s.task.stats.copyLag.Load()
+			}
+			if f := s.task.stats.stalled.Load(); f != nil {
+				ts.Err, ts.Failures = f.err, f.failures
+			}
+		}
+		st.Tasks = append(st.Tasks, ts)
+	}
+	m.status.Store(st)
+}

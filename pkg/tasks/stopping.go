@@ -1,0 +1,148 @@
+package tasks
+
+import (
+	"context"
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// shutdown ends every task: processing stops, what was done is flushed and committed, stores are closed.
+// Plans no longer change anything. What the broker does not answer in time is dropped, to be replayed.
+func (m *Manager) shutdown() {
+	m.stopping = true
+	m.publish()
+	deadline := time.Now().Add(stopPatience)
+	for _, s := range m.slots {
+		if s.mode == running && !s.closing {
+			m.stopTask(s)
+		}
+	}
+	m.pump(deadline, func() bool {
+		for _, s := range m.slots {
+			if s.mode == stopping && !s.closing {
+				return false
+			}
+		}
+		return !m.committing
+	})
+	clean := map[assign.TaskID]bool{}
+	for m.lastCommit(deadline, clean) && time.Now().Before(deadline) {
+		// Refused: a round has ended meanwhile, or is about to.
+		m.pump(earlier(deadline, time.Now().Add(commitRetry)), func() bool { return m.adopted })
+	}
+	// A release that is on its way decides whether others wait for this instance's session to end.
+	m.pump(deadline, func() bool {
+		for _, s := range m.slots {
+			if s.mode == halted && !s.closing && m.machine.Task(s.id).Phase == handover.Releasing {
+				return false
+			}
+		}
+		return true
+	})
+	for _, t := range sortedTasks(m.slots) {
+		s := m.slots[t]
+		if s.task != nil && !s.closing {
+			released := m.machine.Task(t).Phase == handover.Released
+			m.closeTask(s, clean[t] || released || s.mode == replaying || s.mode == restored)
+		}
+	}
+	// Without a bound: stores must be closed before the state directory is given up.
+	m.pump(time.Time{}, func() bool {
+		for _, s := range m.slots {
+			if s.task != nil {
+				return false
+			}
+		}
+		return true
+	})
+	m.publish()
+}
+
+// pump serves the loop's mailbox until the condition holds, or the deadline, if there is one, has passed.
+func (m *Manager) pump(deadline time.Time, until func() bool) {
+	var timeout <-chan time.Time
+	if !deadline.IsZero() {
+		timeout = time.After(time.Until(deadline))
+	}
+	for !until() {
+		select {
+		case <-m.box.wake:
+			for _, f := range m.box.take() {
+				f()
+			}
+		case <-timeout:
+			return
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// lastCommit commits what the stopped tasks have done, in one request, and notes those for which that was
+// acknowledged. It says whether the request was refused and may be sent again.
+func (m *Manager) lastCommit(deadline time.Time, clean map[assign.TaskID]bool) (refused bool) {
+	m.adopted = false
+	lease, leased := m.machine.Lease()
+	if !leased {
+		return false
+	}
+	meta := handover.Metadata{Committer: lease.Member}
+	var tasks []assign.TaskID
+	var offsets []Offset
+	for _, t := range sortedTasks(m.slots) {
+		if s := m.slots[t]; s.mode == halted && !s.closing && m.machine.MayCommit(t) {
+			tasks = append(tasks, t)
+			offsets = append(offsets, offsetsOf(s.sub.sources(t), s.release.offsets, meta)...)
+		}
+	}
+	if len(tasks) == 0 {
+		return false
+	}
+	answered := false
+	m.machine.CommitSent(tasks)
+	m.async(func(ctx context.Context) {
+		begin := time.Now()
+		ctx, cancel := context.WithDeadline(ctx, deadline)
+		defer cancel()
+		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
+		m.cfg.Events.Committed(CommitInfo{Tasks: len(tasks), Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.box.post(func() {
+			answered = true
+			refused = outcome == handover.Declined
+			m.machine.CommitDone(tasks, lease, outcome)
+			if outcome != handover.Acknowledged {
+				m.log.Warn("the last commit was not acknowledged: the records since the one before it will be processed again", "error", err)
+				return
+			}
+			for _, t := range tasks {
+				clean[t] = true
+			}
+		})
+	})
+	m.pump(deadline, func() bool { return answered })
+	return refused
+}
+
+// planWhileStopping takes a plan that comes while the instance stops: nothing new begins, but what it
+// is told to release it can still release.
+func (m *Manager) planWhileStopping() {
+	m.adopted = true
+	for _, t := range sortedTasks(m.slots) {
+		m.releaseWhileStopping(m.slots[t])
+	}
+}
+
+func (m *Manager) releaseWhileStopping(s *slot) {
+	st := m.machine.Task(s.id)
+	if s.mode == halted && !s.closing && st.Phase == handover.Releasing && s.epoch != st.Epoch {
+		s.begun, s.epoch, s.phase = true, st.Epoch, st.Phase
+		m.sendRelease(s)
+	}
+}
