@@ -1,0 +1,94 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/tasks"
+)
+
+// Source is an instance. All its functions answer at once.
+type Source interface {
+	Status() control.Status
+	Totals() tasks.Totals
+}
+
+// collector reads the instance when metrics are asked for.
+type collector struct {
+	source Source
+
+	records, changes, restored, bad        *prometheus.Desc
+	moves, failures                        *prometheus.Desc
+	state, roles, generation, lag, learner *prometheus.Desc
+}
+
+func newCollector(s Source) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(namespace+name, help, labels, nil)
+	}
+	return &collector{
+		source:     s,
+		records:    desc("records_total", "Records read from and written to topics that are not changelogs.", "direction"),
+		changes:    desc("changelog_records_total", "Records written to changelogs."),
+		restored:   desc("restored_records_total", "Changelog records replayed to restore state, by learners and standbys too."),
+		bad:        desc("bad_records_total", "Records that could not be processed, by what was done with them.", "handling"),
+		moves:      desc("handovers_total", "Tasks handed over live.", "role"),
+		failures:   desc("task_failures_total", "Times that a task could not go on."),
+		state:      desc("instance_state", "1 for the state that the instance is in.", "state"),
+		roles:      desc("tasks", "Tasks on this instance by role.", "role"),
+		generation: desc("group_generation", "Generation of the group that the instance is in."),
+		lag:        desc("input_lag_records", "Input records that an active task is behind.", "task"),
+		learner:    desc("learner_lag_records", "Changelog records that a learner is behind.", "task"),
+	}
+}
+
+// Describe lists the metrics.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.records, c.changes, c.restored, c.bad, c.moves, c.failures,
+		c.state, c.roles, c.generation, c.lag, c.learner,
+	} {
+		ch <- d
+	}
+}
+
+// Collect reads the instance.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, n int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	t := c.source.Totals()
+	counter(c.records, t.RecordsIn, "in")
+	counter(c.records, t.RecordsOut, "out")
+	counter(c.changes, t.Changes)
+	counter(c.restored, t.Restored)
+	counter(c.bad, t.Skipped, "skipped")
+	counter(c.bad, t.DeadLettered, "dead_lettered")
+	counter(c.moves, t.Takeovers, "take")
+	counter(c.moves, t.Releases, "release")
+	counter(c.failures, t.Failures)
+
+	s := c.source.Status()
+	for _, state := range []control.State{control.Starting, control.Running, control.Draining, control.Drained, control.Stopping} {
+		in := int64(0)
+		if s.State == state {
+			in = 1
+		}
+		gauge(c.state, in, string(state))
+	}
+	gauge(c.generation, int64(s.Generation))
+	gauge(c.roles, int64(len(s.Active)), "active")
+	gauge(c.roles, int64(len(s.Learning)), "learner")
+	gauge(c.roles, int64(len(s.Standby)), "standby")
+	for task, lag := range s.Lag {
+		gauge(c.lag, lag, task)
+	}
+	for _, l := range s.Learning {
+		if l.Lag >= 0 { // known
+			gauge(c.learner, l.Lag, l.Task)
+		}
+	}
+}
