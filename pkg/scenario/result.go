@@ -1,0 +1,74 @@
+package scenario
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// Result is what happened in a scenario.
+type Result struct {
+	Rebalances []Rebalance `json:"rebalances"`
+	Left       []string    `json:"left"`    // drained and timed-out members, in the order in which they left
+	Stable     bool        `json:"stable"`  // another round would change nothing
+	Skipped    []string    `json:"skipped"` // events for members that had already left
+	Metrics    Metrics     `json:"metrics"`
+
+	start string // the group before the first event
+}
+
+// Rebalance is one round that changed something.
+type Rebalance struct {
+	Trigger  string              `json:"trigger"`
+	Joined   map[string]Joined   `json:"joined"`
+	Assigned map[string]Assigned `json:"assigned"`
+
+	leader string
+	left   []string // drained by this round
+	at     float64  // seconds since the first event
+}
+
+// Joined is what a member joined a round with. Revoked are the tasks that it gives up in it; Assigned is
+// without them.
+type Joined struct {
+	Assigned []string `json:"assigned"`
+	Revoked  []string `json:"revoked"`
+	Learning []string `json:"learning"`
+	Ready    []string `json:"ready"`
+	Standby  []string `json:"standby"`
+	Leaving  bool     `json:"leaving"`
+	Leader   bool     `json:"leader"`
+}
+
+// Assigned is what a round gave a member.
+type Assigned struct {
+	Assigned []string `json:"assigned"`
+	Revoked  []string `json:"revoked"`
+	Learning []string `json:"learning"`
+	Standby  []string `json:"standby"`
+}
+
+// Metrics say how much a scenario cost. Times are nil unless the scenario settles, as no time passes
+// elsewhere; MaxGroupBytes is nil if nothing measured the group.
+type Metrics struct {
+	Rebalances int `json:"rebalances"`
+	TasksMoved int `json:"tasks_moved"` // changes of a task's owner
+	// SecondsToBalance is the time from the first event until nothing is left to restore or to move.
+	SecondsToBalance *float64 `json:"seconds_to_balance"`
+	// DoubleProcessingTaskSeconds is the time spent learning, summed over tasks.
+	DoubleProcessingTaskSeconds *float64 `json:"double_processing_task_seconds"`
+	// GapTaskSeconds is the time without a runner, summed over tasks.
+	GapTaskSeconds *float64 `json:"gap_task_seconds"`
+	MaxGroupBytes  *int     `json:"max_group_bytes"`
+}
+
+// WriteJSON writes the result as one JSON object.
+func (r Result) WriteJSON(w io.Writer) error {
+	return writeJSON(w, r)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,50 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestScripts runs the scenarios in testdata. Commands take a scenario as input:
+//
+//	text     prints the result as people read it
+//	json     prints it as programs do
+//	compare  prints eager and stable side by side
+//	error    prints what is wrong with it
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var b strings.Builder
+			s, err := Parse("scenario.yaml", []byte(d.Input))
+			var r Result
+			if err == nil {
+				r, err = s.Run()
+			}
+			switch {
+			case d.Cmd == "error" && err == nil:
+				return "no error"
+			case d.Cmd == "error":
+				return err.Error() + "\n"
+			case err != nil:
+				d.Fatalf(t, "%v", err)
+			case d.Cmd == "compare":
+				var c Comparison
+				if c, err = Compare(s, Eager, Stable); err == nil {
+					err = c.WriteText(&b)
+				}
+			case d.Cmd == "json":
+				err = r.WriteJSON(&b)
+			case d.Cmd == "text":
+				err = r.WriteText(&b)
+			default:
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return b.String()
+		})
+	})
+}
