@@ -13,12 +13,12 @@ type Machine struct {
 	// Stable makes learners say ready only once all of them are (the KIP's stable mode).
 	Stable bool
 
-	tasks     map[assign.TaskID]*TaskState
-	lease     Lease
-	leased    bool
-	leaving   bool
-	deadline  int64
-	nonce     uint32
+	tasks    map[assign.TaskID]*TaskState
+	lease    Lease
+	leased   bool
+	leaving  bool
+	deadline int64
+	nonce    uint32
 	// wantRound: the next report has news. wantPlan: any plan will do that is made from now on, so a join
 	// that is under way, from its report to its plan, is enough.
 	wantRound bool

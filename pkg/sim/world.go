@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+)
+
+// acceptableLag is how many changelog records a ready learner may be behind.
+const acceptableLag = 2
+
+// world is one history: Kafka, the hosts and what runs on them, and messages under way.
+type world struct {
+	rng    *rand.Rand
+	opt    Options
+	quiet  bool // no more faults
+	tasks  []*task
+	policy assign.Policy
+	stable bool // learners' mode
+
+	group    group
+	memberNo []int // member ids to come, shuffled so that age and order of ids are independent
+	hosts    []*host
+	commits  []*commit
+	oldJoins []oldJoin
+	faults   faultMix
+	dense    bool    // few tasks and hosts, faults where they matter
+	haste    float64 // how much rounds get on, compared with tasks
+	clock    int64
+
+	// unfenced: somebody lied or an old join came late in this history. Members then believe leases
+	// that their group has given to others, until they hear of it.
+	unfenced bool
+
+	step      int
+	result    Result
+	violation *Violation
+	trace     []string
+}
+
+func newWorld(seed uint64, opt Options) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opt: opt}
+	w.result.Seed = seed
+	// A third of the histories is small and has handovers over and over, disturbed where it matters.
+	w.dense = w.chance(0.33)
+	w.haste = []float64{0.3, 0.6, 1}[w.rng.IntN(3)]
+	tasks, hosts := 1+w.rng.IntN(5), 2+w.rng.IntN(3)
+	if w.dense {
+		tasks, hosts = 1+w.rng.IntN(2), 2+w.rng.IntN(2)
+	}
+	for i := range tasks {
+		// Every other subtopology reads one partition of each of two or three topics.
+		sub := int32(w.rng.IntN(3))
+		parts := 1
+		if sub == 1 {
+			parts = 2 + w.rng.IntN(2)
+		}
+		w.tasks = append(w.tasks, newTask(i, assign.TaskID{Subtopology: sub, Partition: int32(i)}, sub != 2, parts))
+	}
+	if w.chance(0.2) {
+		// A group of plain consumers is being upgraded: its offsets are good, its metadata is not ours.
+		for _, t := range w.tasks {
+			t.metadata = "written by somebody else"
+		}
+	}
+	w.policy = assign.Policy{BalancingFactor: 2 + w.rng.IntN(2), MaxLearners: w.rng.IntN(3), Standbys: max(0, w.rng.IntN(4)-2)}
+	w.stable = w.chance(0.3)
+	w.memberNo = w.rng.Perm(1000)
+	for range hosts {
+		w.newHost("")
+	}
+	return w
+}
+
+func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+
+// note adds a line to the trace.
+func (w *world) note(format string, args ...any) {
+	if w.opt.Trace {
+		w.trace = append(w.trace, fmt.Sprintf("%4d  ", w.step)+fmt.Sprintf(format, args...))
+	}
+}
+
+// fail records the first violation.
+func (w *world) fail(demand, format string, args ...any) {
+	if w.violation == nil {
+		w.violation = &Violation{Seed: w.result.Seed, Step: w.step, Demand: demand, What: fmt.Sprintf(format, args...)}
+		w.note("VIOLATION of %q: %s", demand, w.violation.What)
+	}
+}
+
+func (w *world) breaks(r Rule) bool { return w.opt.Broken == r }
+
+// processes are those that run, paused ones included.
+func (w *world) processes() []*process {
+	var ps []*process
+	for _, h := range w.hosts {
+		if h.proc != nil {
+			ps = append(ps, h.proc)
+		}
+	}
+	return ps
+}
+
+// known says whether the process is a member of the group.
+func (w *world) known(p *process) bool {
+	return p.member != "" && w.group.find(p.member) != nil
+}
+
+// leased says whether the coordinator would accept the process's lease.
+func (w *world) leased(p *process) bool {
+	l, ok := p.machine.Lease()
+	return ok && l.Generation == w.group.gen && w.group.find(l.Member) != nil
+}
+
+// mayAppend says whether the process still writes to changelogs. Its own clock tells a process that was
+// removed to stop; in an unfenced history only a good lease will do.
+func (w *world) mayAppend(p *process) bool {
+	return w.known(p) && (!w.unfenced || w.leased(p))
+}
+
+// produce adds input.
+func (w *world) produce() {
+	t := w.tasks[w.rng.IntN(len(w.tasks))]
+	t.input[w.rng.IntN(len(t.input))] += int64(1 + w.rng.IntN(3))
+}
+
+// completeJoin ends the join phase when all have joined, or only dead members have not, whose sessions end.
+// Forced, it does so as the rebalance timeout does.
+func (w *world) completeJoin(forced bool) bool {
+	g := &w.group
+	if g.state != preparing {
+		return false
+	}
+	missing, alive, joined := 0, 0, 0
+	for _, m := range g.members {
+		switch {
+		case m.joined:
+			joined++
+		case m.proc.running() && m.proc.member == m.id:
+			alive++
+			missing++
+		default:
+			missing++
+		}
+	}
+	if (alive > 0) != forced || joined == 0 {
+		return false
+	}
+	for _, m := range g.complete(w.rng.IntN) {
+		w.expelled(m, "missed the round")
+	}
+	w.result.Rounds++
+	w.note("join phase ends: %s", g)
+	return true
+}
+
+// expireDead ends the session of a member whose process is gone. One that waits in the join phase has none.
+func (w *world) expireDead() bool {
+	for _, i := range w.rng.Perm(len(w.group.members)) {
+		m := w.group.members[i]
+		if !m.joined && !(m.proc.running() && m.proc.member == m.id) {
+			w.group.remove(m)
+			w.note("session of %s (gone) ends: %s", m.id, &w.group)
+			return true
+		}
+	}
+	return false
+}
+
+// expelled notes that the group removed a live member: flushed work may be done again by others.
+func (w *world) expelled(m *member, why string) {
+	w.note("%s of %s is removed: %s", m.id, m.proc.name, why)
+	for _, r := range m.proc.runs {
+		if r != nil {
+			r.mayDouble()
+		}
+	}
+}
+
+// lead makes the plan of the round, as the leader does at its sync.
+func (w *world) lead() {
+	in := assign.Input{Generation: w.group.gen, Policy: w.policy}
+	for _, t := range w.tasks {
+		in.Tasks = append(in.Tasks, assign.Task{ID: t.id, Stateful: t.stateful})
+	}
+	for _, m := range w.group.members {
+		in.Members = append(in.Members, assign.Member{ID: m.id, Report: m.report})
+	}
+	w.rng.Shuffle(len(in.Members), func(i, j int) { in.Members[i], in.Members[j] = in.Members[j], in.Members[i] })
+	plan := assign.Assign(in)
+	w.checkPlan(in, plan)
+	if w.breaks(IdentityKept) {
+		for _, mp := range plan {
+			for _, list := range [][]assign.Handover{mp.Release, mp.Take} {
+				for i := range list {
+					list[i].Release.Generation = w.group.gen
+				}
+			}
+		}
+	}
+	for _, m := range w.group.members {
+		m.plan = plan[m.id]
+	}
+	w.group.state = stable
+}
+
+// taskOf finds a task by id.
+func (w *world) taskOf(id assign.TaskID) *task {
+	i := slices.IndexFunc(w.tasks, func(t *task) bool { return t.id == id })
+	return w.tasks[i]
+}
