@@ -138,12 +138,15 @@ type Instance struct {
 	State    string            `json:"state"`
 	Labels   map[string]string `json:"labels"`
 	Active   []string          `json:"active"`
-	Learning []struct {
-		Task  string `json:"task"`
-		Lag   int64  `json:"lag"`
-		Ready bool   `json:"ready"`
-	} `json:"learning"`
-	Standby []string `json:"standby"`
+	Learning []Learning        `json:"learning"`
+	Standby  []string          `json:"standby"`
+}
+
+// Learning is a learner in a Status.
+type Learning struct {
+	Task  string `json:"task"`
+	Lag   int64  `json:"lag"`
+	Ready bool   `json:"ready"`
 }
 
 // Task is one of the tasks in a Status.
