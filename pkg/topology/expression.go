@@ -145,7 +145,7 @@ func compile(node yamlnode.Node, s scope) *expression {
 		return nil
 	}
 	root := checked.Node()
-	e := &expression{node: node, text: text, scope: s, program: program, typ: typeOf(root.Nature()), native: s.compileNative(root)}
+	e := &expression{node: node, text: strings.TrimSpace(text), scope: s, program: program, typ: typeOf(root.Nature()), native: s.compileNative(root)}
 	ast.Walk(&root, usageVisitor{&e.uses})
 	return e
 }

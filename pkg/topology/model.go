@@ -177,10 +177,11 @@ func (t *Topology) Hash() uint64 {
 	return h.Sum64()
 }
 
+// stepTexts describes the steps, each on one line.
 func (s *segment) stepTexts() []string {
 	out := make([]string, len(s.steps))
 	for i, one := range s.steps {
-		out[i] = one.String()
+		out[i] = strings.ReplaceAll(one.String(), "\n", " ")
 	}
 	return out
 }

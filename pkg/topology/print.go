@@ -42,14 +42,14 @@ type drawing struct {
 func (s *Subtopology) drawing(topic func(string) string) drawing {
 	var d drawing
 	for i, seg := range s.segments {
-		last := topic(seg.source.Topic)
+		last, texts := topic(seg.source.Topic), seg.stepTexts()
 		for j, one := range seg.steps {
 			if sink, ok := one.(*sinkStep); ok {
 				d.edges = append(d.edges, edge{last, topic(sink.Topic)})
 				continue
 			}
 			id := fmt.Sprintf("s%d_%d_%d", s.ID, i, j)
-			d.boxes = append(d.boxes, box{id: id, label: one.String()})
+			d.boxes = append(d.boxes, box{id: id, label: texts[j]})
 			d.edges = append(d.edges, edge{last, id})
 			last = id
 		}
@@ -77,7 +77,7 @@ func (t *topicIDs) id(topic string) string {
 func (t *Topology) DOT() string {
 	topics := &topicIDs{ids: make(map[string]string)}
 	quote := func(s string) string {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 	}
 	var b, arrows strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", quote(t.App))
@@ -102,7 +102,7 @@ func (t *Topology) DOT() string {
 func (t *Topology) Mermaid() string {
 	topics := &topicIDs{ids: make(map[string]string)}
 	quote := func(s string) string {
-		return `"` + strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", " ").Replace(s) + `"`
+		return `"` + strings.NewReplacer("#", "#35;", "&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(s) + `"`
 	}
 	var b, arrows strings.Builder
 	b.WriteString("flowchart LR\n")
