@@ -1,0 +1,24 @@
+// Command streamworker runs a stateful stream-processing topology on Apache Kafka and hands its tasks over
+// live. `streamworker --help` lists what it can do.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+// version is set by the linker; without it the module's version from the build counts.
+var version string
+
+func main() {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	os.Exit(execute(os.Args[1:], &env{
+		out: os.Stdout, errOut: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
+		lookup: os.LookupEnv, signals: signals, exit: os.Exit, patience: 15 * time.Second,
+	}))
+}

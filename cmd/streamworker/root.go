@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// env is what a command has around it.
+type env struct {
+	out, errOut io.Writer
+	terminal    bool // out is one
+	lookup      func(string) (string, bool)
+	signals     <-chan os.Signal
+	exit        func(code int) // ends the process at once
+	patience    time.Duration  // with Kafka, of commands
+}
+
+// execute runs one command line and returns the exit code.
+func execute(args []string, e *env) int {
+	root := newRoot(e)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	if strings.HasPrefix(err.Error(), "unknown command") { // cobra has no type for it
+		err = usageError{err}
+	}
+	fmt.Fprintf(e.errOut, "streamworker: %v\n", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(e.errOut, "See '%s --help'.\n", cmd.CommandPath())
+	}
+	return exitCode(err)
+}
+
+func newRoot(e *env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "streamworker",
+		Short: "Stateful stream processing on Apache Kafka whose tasks move without stopping",
+		Long: `streamworker runs a stateful stream-processing topology on Apache Kafka. An instance that is marked
+as leaving hands its tasks over to the others while the stream keeps flowing, and exits by itself.`,
+		Example: `  # Run an instance; run more of them, on other hosts or with other state directories, to share the work.
+  streamworker run -c words.yaml
+
+  # Drain the instance on this host and wait until it has left.
+  streamworker leave -c words.yaml --wait
+
+  # See the group from anywhere.
+  streamworker status --brokers kafka:9092 --app words`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(e.out)
+	root.SetErr(e.errOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		newRun(e), newLeave(e), newStatus(e), newTopology(e), newVersion(e),
+		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp},
+	)
+	return root
+}
+
+// usageArgs makes a mistake in the arguments a mistake in the usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// interruptible is a context that ends at the first signal. The caller must call stop.
+func (e *env) interruptible(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-e.signals:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// output is the value of -o.
+type output string
+
+func (o *output) flag(cmd *cobra.Command, lawful ...string) {
+	*o = output(lawful[0])
+	cmd.Flags().VarP(&outputFlag{o, lawful}, "output", "o", strings.Join(lawful, " or "))
+}
+
+type outputFlag struct {
+	value  *output
+	lawful []string
+}
+
+func (f *outputFlag) String() string { return string(*f.value) }
+func (f *outputFlag) Type() string   { return "format" }
+func (f *outputFlag) Set(s string) error {
+	for _, l := range f.lawful {
+		if s == l {
+			*f.value = output(s)
+			return nil
+		}
+	}
+	return fmt.Errorf("want %s", strings.Join(f.lawful, " or "))
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/streamworker/streamworker/pkg/admin"
+	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/instance"
+	"github.com/streamworker/streamworker/pkg/leave"
+	"github.com/streamworker/streamworker/pkg/telemetry"
+)
+
+var _ admin.Instance = (*instance.Instance)(nil)
+
+// serve runs one instance together with its admin side until the instance ends.
+func serve(ctx context.Context, e *env, cfg *config.Config) error {
+	log := newLogger(e.errOut, cfg.Log)
+	if err := os.MkdirAll(cfg.State.Dir, 0o750); err != nil {
+		return fmt.Errorf("state directory: %w; set state.dir or --state-dir to a directory that can be written", err)
+	}
+	group, err := newRemote(e, &place{brokers: cfg.Kafka.Brokers, app: cfg.App})
+	if err != nil {
+		return err
+	}
+	defer group.close()
+	// The socket comes first: it is held by one process, so a second one on the directory goes no further.
+	socket, err := admin.ListenUnix(cfg.State.Dir)
+	if err != nil {
+		if errors.Is(err, admin.ErrInUse) {
+			err = fmt.Errorf("%w: stop it first, or give each instance a directory of its own by --state-dir", err)
+		}
+		return err
+	}
+	listeners := []net.Listener{socket}
+	if cfg.Admin.Listen != "" {
+		l, err := net.Listen("tcp", cfg.Admin.Listen)
+		if err != nil {
+			return errors.Join(fmt.Errorf("admin.listen: %w; choose another address", err), socket.Close())
+		}
+		log.Info("serving metrics and health", "component", "admin", "address", l.Addr().String())
+		listeners = append(listeners, l)
+	}
+
+	metrics := telemetry.New(thisBuild().Version)
+	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events()})
+	metrics.Watch(inst)
+	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Logger: log,
+		Group: func(ctx context.Context) ([]control.Status, error) { return group.bus.ReadStatuses(ctx) }})
+
+	// The admin side answers until the instance has ended, also while that stops.
+	answering, stopAnswering := context.WithCancel(ctx)
+	var servers sync.WaitGroup
+	for i, l := range listeners {
+		run := server.ServeLocal
+		if i > 0 {
+			run = server.ServePublic
+		}
+		servers.Go(func() {
+			if err := run(answering, l); err != nil {
+				log.Error("the admin side answers no more", "component", "admin", "error", err)
+			}
+		})
+	}
+	defer func() { stopAnswering(); servers.Wait() }()
+
+	ended := make(chan error, 1)
+	go func() { ended <- inst.Run(ctx) }()
+	return supervise(e, inst, signalPolicy{onTerminate: cfg.OnTerminate}, ended, log)
+}
+
+// supervise passes signals on to the instance until it has ended.
+func supervise(e *env, inst *instance.Instance, policy signalPolicy, ended <-chan error, log *slog.Logger) error {
+	draining := false
+	for {
+		select {
+		case err := <-ended:
+			if draining && (errors.Is(err, leave.ErrDrained) || errors.Is(err, leave.ErrTimedOut)) {
+				return nil // stopped as asked: no leave that somebody ordered
+			}
+			return err
+		case s := <-e.signals:
+			log.Info("signal", "signal", s.String())
+			switch policy.next(s) {
+			case stopKeep:
+				inst.Stop(config.Keep)
+			case stopRelease:
+				inst.Stop(config.Release)
+			case drainFirst:
+				draining = inst.Drain(s.String())
+				if !draining { // it has not got any tasks yet
+					inst.Stop(config.Release)
+				}
+			case exitAtOnce:
+				e.exit(exitInterrupted)
+			case ignore:
+			}
+		}
+	}
+}
+
+func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.Level)) // checked when the file was loaded
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
