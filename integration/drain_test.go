@@ -44,6 +44,7 @@ func drains(s *scene, leavers []string, moves int) {
 	var all, back []harness.Takeover
 	for i := 0; len(all) < moves; i++ {
 		id := leavers[i%len(leavers)]
+		s.goOn(rate)
 		tasks, moved := s.Status().Instance(id).Active, s.partitionsOf(id)
 		s.watch.Reset()
 		since := time.Now()
@@ -62,6 +63,7 @@ func drains(s *scene, leavers []string, moves int) {
 			back = append(back, s.takeovers(since)...)
 		}
 	}
+	s.goOn(rate)
 	s.t.Logf("away from the leaving: %d tasks; %s", len(all), figures(all))
 	if len(back) > 0 {
 		s.t.Logf("to the joining: %d tasks; %s", len(back), figures(back))

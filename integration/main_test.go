@@ -232,6 +232,13 @@ func (s *scene) flow(rate int, into ...int32) {
 	}
 }
 
+// goOn waits until so many more records were sent.
+func (s *scene) goOn(records int64) {
+	s.t.Helper()
+	sent := s.load.Sent()
+	harness.Until(s.t, limit, "more records were sent", func() bool { return s.load.Sent() >= sent+records })
+}
+
 // tolerable is far above what a handover takes even on a loaded machine, and far below what waiting for a crashed
 // member's session takes.
 const tolerable = 8 * time.Second
