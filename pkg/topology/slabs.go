@@ -1,8 +1,6 @@
 package topology
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,8 +16,7 @@ const (
 type slabs struct {
 	free    []byte
 	records []kgo.Record
-	scratch bytes.Buffer
-	json    *json.Encoder
+	scratch []byte
 }
 
 // bytes returns n bytes, zeroed and with no room to grow into.
@@ -50,16 +47,11 @@ func (s *slabs) record() *kgo.Record {
 	return r
 }
 
-// encodeJSON writes v without needless escapes; objects have their fields in order of name, so that equal values
-// give equal bytes.
+// encodeJSON writes v into a slab.
 func (s *slabs) encodeJSON(v any) ([]byte, error) {
-	if s.json == nil {
-		s.json = json.NewEncoder(&s.scratch)
-		s.json.SetEscapeHTML(false)
-	}
-	s.scratch.Reset()
-	if err := s.json.Encode(v); err != nil {
+	var err error
+	if s.scratch, err = appendJSON(s.scratch[:0], v, 0); err != nil {
 		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
 	}
-	return s.copy(bytes.TrimSuffix(s.scratch.Bytes(), []byte("\n"))), nil
+	return s.copy(s.scratch), nil
 }
