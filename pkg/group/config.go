@@ -92,7 +92,7 @@ func (c *Config) clientOptions() []kgo.Opt {
 		kgo.HeartbeatInterval(c.Heartbeat),
 		kgo.RebalanceTimeout(c.RebalanceTimeout),
 		// A broken connection must not use up the session: several tries fit into it.
-		kgo.RequestTimeoutOverhead(max(c.Session/3, 100*time.Millisecond)),
+		kgo.RequestTimeoutOverhead(min(max(c.Session/3, 100*time.Millisecond), 10*time.Second)),
 		kgo.WithLogger(kgoLogger{c.Logger}),
 	)
 }

@@ -33,7 +33,7 @@ type Coordinator struct {
 // NewCoordinator returns a client of the group's coordinator. The options say how to reach Kafka (brokers,
 // TLS, SASL, client id). Close it after use.
 func NewCoordinator(group string, opts ...kgo.Opt) (*Coordinator, error) {
-	client, err := kgo.NewClient(opts...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.DisableClientMetrics()}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("client for the coordinator of group %s: %w", group, err)
 	}

@@ -38,12 +38,16 @@ func (c *Coordinator) Fetch(ctx context.Context, parts []TopicPartition) (map[To
 	for _, g := range resp.Groups {
 		code = g.ErrorCode
 	}
-	if err := kerr.ErrorForCode(code); err != nil {
+	missing := Committed{Offset: -1, Err: errors.New("the answer leaves the partition out")}
+	switch err := kerr.ErrorForCode(code); {
+	case errors.Is(err, kerr.GroupIDNotFound): // nobody has joined or committed yet
+		missing.Err = nil
+	case err != nil:
 		c.moved(code)
 		return nil, fmt.Errorf("fetch committed offsets: %w", err)
 	}
 	for _, p := range parts {
-		out[p] = Committed{Offset: -1, Err: errors.New("the answer leaves the partition out")}
+		out[p] = missing
 	}
 	note := func(topic string, id [16]byte, partition int32, offset int64, metadata *string, code int16) {
 		if topic == "" {

@@ -55,6 +55,7 @@ type Membership struct {
 		memberID   string // of the lease
 		generation int32  // of the lease
 		admitted   bool   // there has been a lease
+		inSession  bool   // kgo has no join or sync under way and would heed ForceRebalance
 		identified bool   // the join under way names our member id
 		forced     bool   // a round is wanted that no join has asked for
 		nonce      uint32
@@ -134,20 +135,17 @@ func (m *Membership) Run(ctx context.Context) error {
 func (m *Membership) ForceRound() {
 	m.mu.Lock()
 	m.mu.forced = true
-	client, joining := m.mu.client, m.mu.clock.joining
 	m.mu.Unlock()
-	if client != nil && !joining { // else the join to come, or synced, sees to it
-		client.ForceRebalance()
-	}
+	m.Rejoin() // if it cannot, the join to come, or synced, sees to it
 }
 
 // Rejoin joins again at once. If a round is under way that this member has not heard of, it need not wait
 // for the next heartbeat. Otherwise it is one request for nothing, or a round if this member leads.
 func (m *Membership) Rejoin() {
 	m.mu.Lock()
-	client, joining := m.mu.client, m.mu.clock.joining
+	client, inSession := m.mu.client, m.mu.inSession
 	m.mu.Unlock()
-	if client != nil && !joining {
+	if inSession {
 		client.ForceRebalance()
 	}
 }
@@ -215,7 +213,7 @@ func (m *Membership) subscription() []byte {
 	}
 	m.mu.Lock()
 	m.mu.clock.joins(time.Now())
-	m.mu.identified = id != ""
+	m.mu.inSession, m.mu.identified = false, id != ""
 	if m.mu.forced {
 		m.mu.forced = false
 		m.mu.nonce++
@@ -245,7 +243,8 @@ func (m *Membership) synced(assigned []byte) error {
 	repeated := m.mu.clock.member && id == m.mu.memberID && generation == m.mu.generation
 	m.mu.memberID, m.mu.generation, m.mu.admitted = id, generation, true
 	m.mu.clock.admitted(time.Now())
-	client, forced := m.mu.client, m.mu.forced
+	m.mu.inSession = true
+	forced := m.mu.forced
 	m.mu.Unlock()
 	if !repeated {
 		m.cfg.Logger.Debug("plan received", "member", id, "generation", generation,
@@ -253,7 +252,7 @@ func (m *Membership) synced(assigned []byte) error {
 		m.handler.Plan(id, generation, plan)
 	}
 	if forced {
-		client.ForceRebalance()
+		m.Rejoin()
 	}
 	return nil
 }
@@ -277,15 +276,15 @@ func (m *Membership) lost(err error, force bool) {
 
 // refused judges an error that has ended a session or an attempt to join. kgo tries again after a pause.
 func (m *Membership) refused(err error) {
+	m.mu.Lock()
+	m.mu.inSession = false
+	admitted, stop := m.mu.admitted, m.mu.stop
+	m.mu.Unlock()
 	if errors.Is(err, kerr.UnknownMemberID) || errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.FencedInstanceID) {
 		m.callbacks.Lock()
 		m.lost(fmt.Errorf("%w: %w", ErrExpelled, err), true)
 		m.callbacks.Unlock()
-		return
 	}
-	m.mu.Lock()
-	admitted, stop := m.mu.admitted, m.mu.stop
-	m.mu.Unlock()
 	if remedy := remedyFor(err); remedy != "" && !admitted {
 		stop(fmt.Errorf("group %s: %w: %w: %s", m.cfg.Group, ErrNotAdmitted, err, remedy))
 	}

@@ -1,0 +1,13 @@
+package group
+
+import "time"
+
+// Expired says whether the group may have removed this member by now, by our own clock: others may run its
+// tasks, and nothing of the present lease may be written any more. Lost follows within a quarter of a
+// heartbeat; a process that was paused learns it here at once. It is false without a lease.
+func (m *Membership) Expired(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	end := m.mu.clock.deadline()
+	return !end.IsZero() && !now.Before(end)
+}
