@@ -88,7 +88,11 @@ func check(t *testing.T, r Result, tasks int) {
 }
 
 func TestRandomScenarios(t *testing.T) {
-	for seed := range 1500 {
+	seeds := 1500
+	if testing.Short() {
+		seeds = 200
+	}
+	for seed := range seeds {
 		src := randomScenario(rand.New(rand.NewSource(int64(seed))))
 		s, err := Parse("random.yaml", []byte(src))
 		if err != nil {

@@ -13,11 +13,7 @@ import (
 // each plan against the rules; then lets perfect members follow, with copies becoming ready in random
 // order, until the group rests.
 func TestRandom(t *testing.T) {
-	n := 10000
-	if testing.Short() {
-		n = 2000
-	}
-	for seed := range n {
+	for seed := range seeds(10_000) {
 		r := rand.New(rand.NewSource(int64(seed)))
 		in := randomInput(r)
 		if err := toRest(r, in); err != "" {
@@ -26,10 +22,17 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+func seeds(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // TestFixpoint checks rule 7 to the letter: the round after a plan changes nothing at all, unless a handover
 // ends, a member exits, a standby is placed or called to learn, or a task had two learners.
 func TestFixpoint(t *testing.T) {
-	for seed := range 40000 {
+	for seed := range seeds(30_000) {
 		in := randomInput(rand.New(rand.NewSource(int64(seed))))
 		in.Policy.Standbys = 0
 		learned := make(map[TaskID]bool)
