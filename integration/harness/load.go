@@ -83,6 +83,26 @@ func (l *Load) Start(rate int, partitions ...int32) {
 			partitions = append(partitions, int32(p))
 		}
 	}
+	l.start(rate, func() {
+		keys := l.of[partitions[l.random.IntN(len(partitions))]]
+		l.send(int(keys[l.random.IntN(len(keys))]))
+	})
+}
+
+// StartLines sends lines of random keys at a rate of lines per second until Stop, for an application that counts the
+// words of its input's values.
+func (l *Load) StartLines(rate, words int) {
+	line := make([]int, words)
+	l.start(rate, func() {
+		for i := range line {
+			line[i] = l.random.IntN(l.Keys)
+		}
+		l.sendLine(line)
+	})
+}
+
+// start calls one at a rate per second until Stop.
+func (l *Load) start(rate int, one func()) {
 	l.stop, l.stopped = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(l.stopped)
@@ -96,8 +116,7 @@ func (l *Load) Start(rate int, partitions ...int32) {
 			case <-tick.C:
 			}
 			for due := int(time.Since(start).Seconds() * float64(rate)); done < due; done++ {
-				keys := l.of[partitions[l.random.IntN(len(partitions))]]
-				l.send(int(keys[l.random.IntN(len(keys))]))
+				one()
 			}
 		}
 	}()
@@ -111,18 +130,31 @@ func (l *Load) Stop() {
 	l.flush()
 }
 
-// Sent is the number of records sent so far.
+// Sent is the number of keys sent so far.
 func (l *Load) Sent() int64 { return l.sent.Load() }
 
 func (l *Load) send(key int) {
-	r := &kgo.Record{Topic: l.topic, Key: []byte(Key(key)), Value: []byte("x")}
+	l.produce(&kgo.Record{Topic: l.topic, Key: []byte(Key(key)), Value: []byte("x")})
+	l.counts[key]++
+	l.sent.Add(1)
+}
+
+func (l *Load) sendLine(keys []int) {
+	var line []byte
+	for _, key := range keys {
+		line = append(append(line, Key(key)...), ' ')
+		l.counts[key]++
+	}
+	l.produce(&kgo.Record{Topic: l.topic, Value: line})
+	l.sent.Add(int64(len(keys)))
+}
+
+func (l *Load) produce(r *kgo.Record) {
 	l.client.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
 		if err != nil {
 			l.failed.Store(&err)
 		}
 	})
-	l.counts[key]++
-	l.sent.Add(1)
 }
 
 func (l *Load) flush() {
