@@ -115,6 +115,7 @@ func (r *run) apply(e event, s subject) string {
 		}
 		r.finish(m, s.tasks)
 		return s.name + list(r.taskNames(s.tasks))
+	default: // settle is about nobody in particular
 	}
 	return s.name
 }
