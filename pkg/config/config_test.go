@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,21 +97,8 @@ func TestExamples(t *testing.T) {
 
 func TestLoadNamesTheFile(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "missing.yaml"), nil, Overrides{})
-	if err == nil || !strings.Contains(err.Error(), "missing.yaml") || !os.IsNotExist(unwrapAll(err)) {
+	if err == nil || !strings.Contains(err.Error(), "missing.yaml") || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want an error that names the file", err)
-	}
-}
-
-func unwrapAll(err error) error {
-	for {
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok || u.Unwrap() == nil {
-			return err
-		}
-		if _, path := err.(*os.PathError); path {
-			return err
-		}
-		err = u.Unwrap()
 	}
 }
 

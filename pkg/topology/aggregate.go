@@ -225,13 +225,14 @@ func compareData(f Format, a, b *datum) (int, error) {
 		return cmp.Compare(a.float(), b.float()), nil
 	case String, Bytes:
 		return strings.Compare(a.text(), b.text()), nil
+	default:
+		x, errX := a.boxed(JSON)
+		y, errY := b.boxed(JSON)
+		if err := errors.Join(errX, errY); err != nil {
+			return 0, err
+		}
+		return compareValues(x, y)
 	}
-	x, errX := a.boxed(JSON)
-	y, errY := b.boxed(JSON)
-	if err := errors.Join(errX, errY); err != nil {
-		return 0, err
-	}
-	return compareValues(x, y)
 }
 
 func compareValues(x, y any) (int, error) {

@@ -223,6 +223,7 @@ func typeOf(n *nature.Nature) resultType {
 		if n.IsTime() {
 			return resultType{format: JSON}
 		}
+	default:
 	}
 	return resultType{shape: opaque}
 }

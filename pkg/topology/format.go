@@ -108,6 +108,7 @@ func decodeDatum(f Format, raw []byte, deep bool) (datum, error) {
 			return d, err
 		}
 		d.v, d.decoded = v, true
+	default:
 	}
 	return d, nil
 }
@@ -127,6 +128,7 @@ func (d *datum) encode(f Format, a *slabs) error {
 			return err
 		}
 		d.raw = raw
+	default:
 	}
 	d.encoded = true
 	return nil
@@ -161,15 +163,16 @@ func (d *datum) boxed(f Format) (any, error) {
 		return int(d.int()), nil
 	case Float:
 		return d.float(), nil
-	}
-	if !d.decoded {
-		v, err := decodeJSON(d.raw)
-		if err != nil {
-			return nil, err
+	default:
+		if !d.decoded {
+			v, err := decodeJSON(d.raw)
+			if err != nil {
+				return nil, err
+			}
+			d.v, d.decoded = v, true
 		}
-		d.v, d.decoded = v, true
+		return d.v, nil
 	}
-	return d.v, nil
 }
 
 // unbox takes an expression's result as format f.

@@ -40,7 +40,7 @@ func (s *nativeSplit) each(m *message, do func(datum, error) error) error {
 
 // covers reports whether the closures may run on m: nulls are left to the library.
 func (e *expression) covers(m *message) bool {
-	return !(m.value.null && e.uses&usesValue != 0 || m.key.null && e.uses&usesKey != 0)
+	return (!m.value.null || e.uses&usesValue == 0) && (!m.key.null || e.uses&usesKey == 0)
 }
 
 // compileNative returns the zero native for what it does not know.

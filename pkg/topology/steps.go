@@ -277,6 +277,7 @@ func conversion(have, want Format) string {
 		if have != Bytes {
 			return want.String()
 		}
+	default:
 	}
 	return ""
 }

@@ -6,7 +6,7 @@ import "strings"
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", max(2, len([]rune(name))/3+1)
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance && d < len(c) {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance && d < min(len(c), len(name)) {
 			best, bestDistance = c, d
 		}
 	}

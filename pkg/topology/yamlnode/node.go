@@ -79,9 +79,10 @@ func (n Node) ExprErrorf(line, column int, hint, format string, args ...any) {
 	p.Line, p.Column = n.place()
 	switch v := n.value().(type) {
 	case *ast.LiteralNode:
-		if raw := strings.Split(v.Value.GetToken().Origin, "\n"); v.Start.Value[0] == '|' && line >= 1 && line <= len(raw) {
+		if raw := strings.Split(v.Value.GetToken().Origin, "\n"); v.Start.Value[0] == '|' && line >= 1 && line <= min(len(raw), len(lines)) {
 			p.Line += line
-			p.Column = len(raw[line-1]) - len(strings.TrimLeft(raw[line-1], " ")) + 1 + max(column, 0)
+			indent := leadingSpaces(raw[line-1]) - leadingSpaces(lines[line-1])
+			p.Column = indent + 1 + max(column, 0)
 		}
 	case *ast.StringNode:
 		oneLine := !strings.Contains(strings.TrimSpace(v.GetToken().Origin), "\n")
@@ -97,6 +98,8 @@ func (n Node) ExprErrorf(line, column int, hint, format string, args ...any) {
 	}
 	n.f.add(p)
 }
+
+func leadingSpaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
 // value is the value itself, behind aliases, anchors and tags; nil if absent.
 func (n Node) value() ast.Node {

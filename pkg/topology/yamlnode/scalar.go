@@ -186,7 +186,6 @@ func (n Node) size(suffix string, def, least, most int64) int64 {
 	v, err := strconv.ParseFloat(digits, 64)
 	switch {
 	case t == "0":
-		unit, known = 1, true
 	case err != nil || !known || math.IsNaN(v) || v < 0:
 		n.Errorf("write a number with a unit, e.g. 512KiB, 256MiB, 2GiB", "%q is not a size", s)
 		return def
