@@ -145,10 +145,16 @@ func newLocal(dir string) (*local, error) {
 
 func (l *local) close() { l.client.Close() }
 
+// groupTries is how often an instance is asked for the group: it gives Kafka only half a second each time.
+const groupTries = 4
+
 // read takes the instance's own word for itself, and Kafka's for the others. Of an instance that has
 // left meanwhile, its state directory tells how.
 func (l *local) read(ctx context.Context) (string, []control.Status, []control.Mark, error) {
 	reply, err := l.client.Status(ctx, true)
+	for try := 1; err == nil && reply.Error != "" && try < groupTries && ctx.Err() == nil; try++ {
+		reply, err = l.client.Status(ctx, true)
+	}
 	if ctx.Err() != nil {
 		return "", nil, nil, context.Cause(ctx)
 	}
