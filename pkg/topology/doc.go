@@ -29,5 +29,13 @@
 // records. Headers stay with the record that caused an output.
 //
 // A record whose key or value is not in its format, or for which an expression fails, is dealt with as the source's on_error
-// says. Of a flat_map's elements the others still get through; there is one dead letter per source record and segment.
+// says. It leaves no trace in stores and output, so that it can be processed again or sent in anew. Of a flat_map's elements the
+// others still get through, except under on_error: fail; there is one dead letter per source record and segment.
+//
+// # Expressions
+//
+// They are written in the language of github.com/expr-lang/expr over key, value, timestamp (ms since the epoch), topic, partition,
+// offset and headers (the last value of each name), and acc in a reduce. Behind a repartition topic, topic, partition and offset are
+// those of that topic. Null is nil. What is read out of JSON has no type until it is there: it may go wherever its value
+// turns out to fit, and a sum of it is a float unless int() is around it.
 package topology
