@@ -65,7 +65,7 @@ func TestUnreachableKafka(t *testing.T) {
 func TestMalformedConfiguration(t *testing.T) {
 	a := harness.NewApp(t, broker, "malformed", 2)
 	a.Write(strings.Replace(read(t, a), "- count:", "- filter: valeu != 1\n      - count:", 1))
-	ends(t, a.Start("a"), exitConfig, "app.yaml:7:", "valeu")
+	ends(t, a.Start("a"), exitConfig, "app.yaml:8:17", "valeu")
 }
 
 func TestTwoProcessesOnOneDirectory(t *testing.T) {
