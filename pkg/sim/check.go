@@ -8,7 +8,7 @@ import "github.com/streamworker/streamworker/pkg/tasks/handover"
 //   - a task runs on one process at most under a lease that the coordinator would accept, and, but in unfenced
 //     histories, on one member of the group at most;
 //   - who runs a task under a good lease is not behind its committed offset, and its state holds what its
-//     offset covers (also checked at every input: see process);
+//     offset covers (also checked at every input: see consume);
 //   - a changelog has one writer at a time (see flush);
 //   - nothing is counted twice, unless a flush and its commit were torn apart.
 func (w *world) check() {

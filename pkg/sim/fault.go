@@ -40,6 +40,12 @@ const (
 	numFaults
 )
 
+var faultNames = [numFaults]string{
+	"start", "add host", "twin", "crash", "crash of the leader", "crash of a taker", "crash with disk lost", "stop and leave", "stop and stay",
+	"leave", "cancel", "timeout", "pause", "resume", "expel", "missed round", "own clock", "lost join", "lost plan", "lost commit",
+	"lost answer", "answer given up", "task failure", "late join", "lie", "group forgotten",
+}
+
 // faultMix is how often each kind happens in a history, relative to the others.
 type faultMix [numFaults]int
 
@@ -52,7 +58,7 @@ func (w *world) drawFaults() {
 	}
 	if w.dense {
 		w.faults = faultMix{
-			startHost: 14, markLeaving: 12, cancelLeave: 10, crash: 4, crashTaker: 14, resume: 6, losePlan: 6, loseAnswer: 20, giveUpCommit: 12,
+			startHost: 14, markLeaving: 12, cancelLeave: 10, crash: 4, crashTaker: 10, pause: 4, resume: 8, losePlan: 6, loseAnswer: 20, giveUpCommit: 12,
 			missRound: 8, expel: 3, failTask: 1,
 		}
 		return
@@ -81,43 +87,48 @@ func (w *world) strike() {
 	n := w.rng.IntN(total)
 	for f, often := range w.faults {
 		if n -= often; n < 0 {
-			w.result.Faults++
-			w.happen(fault(f))
+			if w.happen(fault(f)) {
+				w.result.Faults[faultNames[f]]++
+			}
 			return
 		}
 	}
 }
 
-func (w *world) happen(f fault) {
+// happen reports whether the fault could happen.
+func (w *world) happen(f fault) bool {
 	switch f {
 	case startHost:
-		if h := w.anyHost(func(h *host) bool { return h.proc == nil && !h.gone }); h != nil {
-			w.start(h)
+		h := w.anyHost(func(h *host) bool { return h.proc == nil && !h.gone })
+		if h == nil {
+			return false
 		}
+		w.start(h)
 	case addHost:
-		if len(w.hosts) < 6 {
-			w.start(w.newHost(""))
+		if len(w.hosts) >= maxHosts {
+			return false
 		}
+		w.start(w.newHost(""))
 	case lateJoin:
-		w.arriveLate()
+		return w.arriveLate()
 	case loseCommit, loseAnswer, giveUpCommit:
-		w.disturbCommit(f)
+		return w.disturbCommit(f)
 	case missRound:
-		w.completeJoin(true)
+		return w.completeJoin(true)
 	case forgetGroup:
-		if w.group.state == stable {
-			w.note("the coordinator loses the group")
-			for _, m := range w.group.members {
-				w.expelled(m, "the group is lost")
-			}
-			w.group = group{}
+		if w.group.state != stable {
+			return false
 		}
+		w.note("the coordinator loses the group")
+		for _, m := range w.group.members {
+			w.expelled(m, "the group is lost")
+		}
+		w.group = group{}
 	default:
 		p := w.anyProcess(func(p *process) bool { return f.canHit(p) })
-		if p != nil {
-			w.hit(f, p)
-		}
+		return p != nil && w.hit(f, p)
 	}
+	return true
 }
 
 // canHit says whether the fault makes sense for the process.
@@ -125,7 +136,7 @@ func (f fault) canHit(p *process) bool {
 	w := p.world
 	switch f {
 	case twin:
-		return len(w.hosts) < 6
+		return len(w.hosts) < maxHosts
 	case crashLeader:
 		return w.group.state == completing && w.group.leader == p.member
 	case crashTaker:
@@ -136,7 +147,9 @@ func (f fault) canHit(p *process) bool {
 	case stopRelease, stopKeep, pause:
 		return !p.paused
 	case markLeaving:
-		return !p.machine.Leaving() && !p.paused
+		// Mostly somebody stays.
+		stays := func(o *process) bool { return o != p && !o.machine.Leaving() }
+		return !p.machine.Leaving() && !p.paused && (slices.ContainsFunc(w.processes(), stays) || w.chance(0.1))
 	case cancelLeave, giveUp:
 		return p.machine.Leaving() && !p.paused
 	case resume:
@@ -158,7 +171,7 @@ func (f fault) canHit(p *process) bool {
 	}
 }
 
-func (w *world) hit(f fault, p *process) {
+func (w *world) hit(f fault, p *process) bool {
 	switch f {
 	case twin:
 		w.start(w.newHost(p.host.instance))
@@ -206,10 +219,11 @@ func (w *world) hit(f fault, p *process) {
 		p.join = outside
 		w.note("%s never hears of its plan", p.name)
 	case failTask:
-		w.failTask(p)
+		return w.failTask(p)
 	case lie:
 		p.lies = true
 	}
+	return true
 }
 
 func (w *world) crash(p *process, wiped bool) {
@@ -221,11 +235,11 @@ func (w *world) crash(p *process, wiped bool) {
 	w.note("%s crashes, disk lost: %v", p.name, wiped)
 }
 
-func (w *world) failTask(p *process) {
+func (w *world) failTask(p *process) bool {
 	t := w.tasks[w.rng.IntN(len(w.tasks))]
 	st := p.machine.Task(t.id)
 	if st.Phase == handover.Idle || st.Phase == handover.Released {
-		return
+		return false
 	}
 	p.drop(t)
 	p.machine.Failed(t.id, st.Epoch)
@@ -234,11 +248,12 @@ func (w *world) failTask(p *process) {
 	}
 	p.reconcile()
 	w.note("%s fails while %s: %s", t.id, st.Phase, p)
+	return true
 }
 
-func (w *world) disturbCommit(f fault) {
+func (w *world) disturbCommit(f fault) bool {
 	if len(w.commits) == 0 {
-		return
+		return false
 	}
 	c := w.commits[w.rng.IntN(len(w.commits))]
 	if i := slices.IndexFunc(w.commits, func(c *commit) bool { return c.release }); i >= 0 && w.chance(0.5) {
@@ -254,7 +269,10 @@ func (w *world) disturbCommit(f fault) {
 		w.forget(c)
 	case f == giveUpCommit && c.waiting && !c.proc.paused:
 		c.proc.unanswered(c)
+	default:
+		return false
 	}
+	return true
 }
 
 // oldJoin is a join request that was sent once.
@@ -264,18 +282,19 @@ type oldJoin struct {
 }
 
 // arriveLate lets the coordinator see an old join of a member that has joined again since.
-func (w *world) arriveLate() {
+func (w *world) arriveLate() bool {
 	if len(w.oldJoins) == 0 {
-		return
+		return false
 	}
 	j := w.oldJoins[len(w.oldJoins)-1-w.rng.IntN(min(8, len(w.oldJoins)))]
 	m := w.group.find(j.member)
 	if m == nil || m.proc.join != inside {
-		return
+		return false
 	}
 	w.unfenced = true
 	w.group.join(m, j.report, false)
 	w.note("an old join of %s arrives (%s): %s", m.id, reportString(j.report), &w.group)
+	return true
 }
 
 // garble changes a report on its way as the broken rules and lies want it.

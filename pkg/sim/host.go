@@ -7,6 +7,9 @@ import (
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
 
+// maxHosts bounds the hosts of a history.
+const maxHosts = 6
+
 // host is a machine with a state directory. One process at most runs on it.
 type host struct {
 	name     string
@@ -156,6 +159,7 @@ func (p *process) leaveIfDone() bool {
 		return false
 	}
 	p.exit(true)
-	p.host.gone = true
+	p.host.leaving = false
+	p.host.gone = p.world.quiet || p.world.chance(0.3)
 	return true
 }

@@ -10,6 +10,7 @@ import (
 type run struct {
 	task      *task
 	epoch     uint64
+	committer string  // found when it was opened
 	pos       []int64 // per partition: the next input
 	cells     []cell
 	changelog int     // how far the changelog is in cells; equal to its end after a flush
@@ -30,8 +31,8 @@ func (r *run) mayDouble() {
 	}
 }
 
-// process takes up to n inputs of one partition. It reports whether there were any.
-func (w *world) process(p *process, r *run, part int, n int64) bool {
+// consume processes up to n inputs of one partition. It reports whether there were any.
+func (w *world) consume(p *process, r *run, part int, n int64) bool {
 	t := r.task
 	n = min(n, t.input[part]-r.pos[part])
 	for range n {

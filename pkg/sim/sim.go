@@ -16,11 +16,34 @@ type Options struct {
 type Result struct {
 	Seed       uint64
 	Steps      int
-	Faults     int
 	Rounds     int
-	RestRounds int // the most rounds from the last event to rest
-	Trace      []string
+	RestRounds int            // the most rounds from the last event to rest
+	Faults     map[string]int // faults and events that happened, by name
+
+	Handovers     int // tokens seen by their takers
+	ToldAgain     int // owners that looked at the committed offset before they released
+	FoundReleased int // of these, those that found the release there, or its taker's commit
+	Trace         []string
 }
+
+// Add sums up results.
+func (r *Result) Add(o Result) {
+	r.Steps += o.Steps
+	r.Rounds += o.Rounds
+	r.RestRounds = max(r.RestRounds, o.RestRounds)
+	if r.Faults == nil {
+		r.Faults = map[string]int{}
+	}
+	for f, n := range o.Faults {
+		r.Faults[f] += n
+	}
+	r.Handovers += o.Handovers
+	r.ToldAgain += o.ToldAgain
+	r.FoundReleased += o.FoundReleased
+}
+
+// FaultNames are the names of all faults and events.
+func FaultNames() []string { return faultNames[:] }
 
 // Violation is a demand that a history did not meet.
 type Violation struct {
@@ -72,7 +95,7 @@ func play(seed uint64, opt Options) (w *world) {
 	for range 1 + w.rng.IntN(2) {
 		w.drawFaults()
 		w.quiet = false
-		for n := 50 + w.rng.IntN(400); n > 0 && w.violation == nil; n-- {
+		for n := 50 + w.rng.IntN(500); n > 0 && w.violation == nil; n-- {
 			w.step++
 			w.disturb()
 			w.check()
@@ -89,39 +112,51 @@ func play(seed uint64, opt Options) (w *world) {
 	return w
 }
 
-// disturb does one random thing.
+// disturb lets one random thing happen, a fault now and then.
 func (w *world) disturb() {
-	p := w.anyProcess(func(p *process) bool { return !p.paused })
-	n := w.rng.IntN(100)
-	if p == nil {
-		n = 99 - w.rng.IntN(10)
-	}
-	switch {
-	case n < 40 && w.chance(w.haste):
-		p.clientStep()
-	case n < 40:
-		p.taskStep(w.tasks[w.rng.IntN(len(w.tasks))])
-	case n < 43:
-		p.leaveFormer()
-	case n < 45:
-		p.leaveIfDone()
-	case n < 67:
-		p.taskStep(w.tasks[w.rng.IntN(len(w.tasks))])
-	case n < 73:
-		p.commitSome()
-	case n < 74:
-		p.syncDisk()
-	case n < 77:
-		w.produce()
-	case n < 85:
-		if len(w.commits) > 0 {
-			w.deliver(w.commits[w.rng.IntN(len(w.commits))])
-		}
-	case n < 91:
-		w.completeJoin(false)
-	case n < 92:
-		w.expireDead()
-	default:
+	if w.chance(w.faultRate) {
 		w.strike()
+		return
+	}
+	for range 20 {
+		if w.act() {
+			return
+		}
+	}
+	w.strike()
+}
+
+// act tries one random thing that is no fault. It reports whether it could be done.
+func (w *world) act() bool {
+	switch n := w.rng.IntN(100); {
+	case n < 3:
+		w.produce()
+		return true
+	case n < 15:
+		return len(w.commits) > 0 && w.deliver(w.commits[w.rng.IntN(len(w.commits))])
+	case n < 25:
+		return w.completeJoin(false)
+	case n < 26:
+		return w.expireDead()
+	}
+	p := w.anyProcess(func(p *process) bool { return !p.paused })
+	if p == nil {
+		return false
+	}
+	if w.chance(w.haste) {
+		return p.clientStep()
+	}
+	switch n := w.rng.IntN(40); {
+	case n < 2:
+		return p.leaveFormer()
+	case n < 4:
+		return p.leaveIfDone()
+	case n < 5:
+		p.syncDisk()
+		return true
+	case n < 13:
+		return p.commitSome()
+	default:
+		return p.taskStep(w.tasks[w.rng.IntN(len(w.tasks))])
 	}
 }

@@ -59,7 +59,7 @@ func (p *process) taskStep(t *task) bool {
 		return p.tail(t)
 	default:
 		if r := p.runs[t.index]; r != nil && r.orphan {
-			return w.process(p, r, w.rng.IntN(len(r.pos)), 2)
+			return w.consume(p, r, w.rng.IntN(len(r.pos)), 2)
 		}
 		return false
 	}
@@ -68,11 +68,11 @@ func (p *process) taskStep(t *task) bool {
 func (p *process) processSome(t *task) bool {
 	w, r := p.world, p.runs[t.index]
 	if !w.quiet {
-		return w.process(p, r, w.rng.IntN(len(r.pos)), int64(1+w.rng.IntN(3)))
+		return w.consume(p, r, w.rng.IntN(len(r.pos)), int64(1+w.rng.IntN(3)))
 	}
 	did := false
 	for i := range r.pos {
-		did = w.process(p, r, i, t.input[i]) || did
+		did = w.consume(p, r, i, t.input[i]) || did
 	}
 	return did
 }
@@ -92,7 +92,7 @@ func (wk *work) fetch(t *task) {
 func (p *process) open(t *task) bool {
 	w, wk := p.world, p.workOn(t)
 	if r := p.runs[t.index]; r != nil { // ReopenAfterRelease is broken
-		if p.machine.Opened(t.id, wk.epoch, p.member) {
+		if p.machine.Opened(t.id, wk.epoch, r.committer) {
 			r.epoch, r.stopped = wk.epoch, false
 		}
 		return true
@@ -122,7 +122,10 @@ func (p *process) open(t *task) bool {
 		if !p.machine.Opened(t.id, epoch, wk.found.Committer) {
 			return true
 		}
-		r := &run{task: t, epoch: epoch, pos: slices.Clone(wk.offsets), flushed: slices.Clone(wk.offsets), acked: wk.offsets}
+		r := &run{
+			task: t, epoch: epoch, committer: wk.found.Committer,
+			pos: slices.Clone(wk.offsets), flushed: slices.Clone(wk.offsets), acked: wk.offsets,
+		}
 		if t.stateful {
 			s := p.store(t)
 			r.cells, r.changelog = slices.Clone(s.cells), s.pos
@@ -150,6 +153,10 @@ func (p *process) look(t *task) bool {
 	}
 	p.machine.Looked(t.id, p.epochOf(t, wk.epoch), found)
 	p.reconcile()
+	w.result.ToldAgain++
+	if p.machine.Task(t.id).Phase == handover.Released {
+		w.result.FoundReleased++
+	}
 	w.note("%s looked at %s: %v by %s: %s", p.name, t.id, wk.offsets, wk.found.Committer, p)
 	return true
 }
@@ -225,6 +232,7 @@ func (p *process) poll(t *task) bool {
 		next.stage = 3
 	}
 	p.work[t.index] = next
+	w.result.Handovers++
 	w.note("%s sees the token of %s: %s", p.name, t.id, wk.found)
 	return true
 }

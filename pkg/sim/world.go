@@ -20,15 +20,16 @@ type world struct {
 	policy assign.Policy
 	stable bool // learners' mode
 
-	group    group
-	memberNo []int // member ids to come, shuffled so that age and order of ids are independent
-	hosts    []*host
-	commits  []*commit
-	oldJoins []oldJoin
-	faults   faultMix
-	dense    bool    // few tasks and hosts, faults where they matter
-	haste    float64 // how much rounds get on, compared with tasks
-	clock    int64
+	group     group
+	memberNo  []int // member ids to come, shuffled so that age and order of ids are independent
+	hosts     []*host
+	commits   []*commit
+	oldJoins  []oldJoin
+	faults    faultMix
+	dense     bool    // few tasks and hosts, faults where they matter
+	haste     float64 // how much rounds get on, compared with tasks
+	faultRate float64 // how often a step is a fault
+	clock     int64
 
 	// unfenced: somebody lied or an old join came late in this history. Members then believe leases
 	// that their group has given to others, until they hear of it.
@@ -42,13 +43,14 @@ type world struct {
 
 func newWorld(seed uint64, opt Options) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opt: opt}
-	w.result.Seed = seed
+	w.result = Result{Seed: seed, Faults: map[string]int{}}
 	// A third of the histories is small and has handovers over and over, disturbed where it matters.
 	w.dense = w.chance(0.33)
-	w.haste = []float64{0.3, 0.6, 1}[w.rng.IntN(3)]
+	w.faultRate = []float64{0.02, 0.04, 0.08}[w.rng.IntN(3)]
+	w.haste = []float64{0.2, 0.4, 0.6}[w.rng.IntN(3)]
 	tasks, hosts := 1+w.rng.IntN(5), 2+w.rng.IntN(3)
 	if w.dense {
-		tasks, hosts = 1+w.rng.IntN(2), 2+w.rng.IntN(2)
+		tasks, hosts = 1+w.rng.IntN(2), 2+w.rng.IntN(3)
 	}
 	for i := range tasks {
 		// Every other subtopology reads one partition of each of two or three topics.
