@@ -39,6 +39,23 @@ func checkNames(task string, stores []StoreSpec) error {
 	return nil
 }
 
+// makeDirs makes the state directory and sees to it that it is still there after a power failure.
+func makeDirs(disk vfs.FS, dir string) error {
+	if err := disk.MkdirAll(disk.PathJoin(dir, tasksDir), 0o755); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(disk, dir), syncDir(disk, disk.PathDir(dir)))
+}
+
+// syncDir makes what was made, renamed or removed in a directory last.
+func syncDir(disk vfs.FS, dir string) error {
+	f, err := disk.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 // unusableError says why a database that could be opened is not the task's.
 type unusableError struct{ reason string }
 
@@ -48,7 +65,7 @@ func (e *unusableError) Error() string { return e.reason }
 // gone.
 var environment = []error{
 	fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
-	syscall.ENOMEM, syscall.EIO, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR, syscall.ENOTDIR,
+	syscall.ENOMEM, syscall.EIO, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
 }
 
 // unusable returns why the state that gave this error at opening has to be set aside, "" if it need not be.

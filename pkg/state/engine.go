@@ -46,7 +46,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
 	}
-	if err := cfg.FS.MkdirAll(cfg.FS.PathJoin(cfg.Dir, tasksDir), 0o755); err != nil {
+	if err := makeDirs(cfg.FS, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("making the state directory %s: %w", cfg.Dir, err)
 	}
 	lock, err := lockDir(cfg.FS, cfg.Dir, cfg.Now())
@@ -155,6 +155,7 @@ func (e *Engine) Remove(task string) error {
 	defer e.reserved.Done()
 	if err = e.fs.RemoveAll(e.taskDir(task)); err == nil {
 		local = LocalTask{}
+		err = syncDir(e.fs, e.fs.PathJoin(e.cfg.Dir, tasksDir))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

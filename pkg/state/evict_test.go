@@ -49,7 +49,7 @@ func applyAll(t testing.TB, db *DB) {
 // TestRowsStayWithinTheBudget writes far more than fits, and looks at one table alone, at what is not
 // applied, and at tables that share.
 func TestRowsStayWithinTheBudget(t *testing.T) {
-	const limit = 1 << 20
+	const limit = 256 << 10
 	e := testEngine(t, Config{RowCacheBytes: limit})
 	db := testOpen(t, e, "0_0")
 	s := db.Store("s")
@@ -58,17 +58,17 @@ func TestRowsStayWithinTheBudget(t *testing.T) {
 			s.Put(fmt.Appendf(nil, "key-%08d", from+i), []byte("a value of some bytes"))
 		}
 	}
-	for round := range 50 {
-		fill(s, round*2000, 2000)
+	for round := range 20 {
+		fill(s, round*1000, 1000)
 		applyAll(t, db)
 	}
 	if used := s.rows.used.Load(); used > limit+2*maxPage || used < limit/2 {
 		t.Errorf("one table uses %d bytes of a budget of %d", used, limit)
 	}
 
-	fill(s, 0, 50000)
-	if used := s.rows.used.Load(); used < 50000*40 {
-		t.Errorf("50000 rows that are not applied use only %d bytes", used)
+	fill(s, 0, 12500)
+	if used := s.rows.used.Load(); used < 12500*40 {
+		t.Errorf("12500 rows that are not applied use only %d bytes", used)
 	}
 	applyAll(t, db)
 	for range 100 { // gives back a bounded number of pages each time
@@ -79,10 +79,10 @@ func TestRowsStayWithinTheBudget(t *testing.T) {
 	}
 
 	other := testOpen(t, e, "0_1")
-	for round := range 50 {
-		fill(s, round*2000, 2000)
+	for round := range 20 {
+		fill(s, round*1000, 1000)
 		applyAll(t, db)
-		fill(other.Store("s"), round*2000, 2000)
+		fill(other.Store("s"), round*1000, 1000)
 		applyAll(t, other)
 	}
 	for _, used := range []int64{s.rows.used.Load(), other.Store("s").rows.used.Load()} {

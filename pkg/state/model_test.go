@@ -21,12 +21,20 @@ type model struct {
 	applied   []map[string]string   // as Pebble should hold it
 	frozen    [][]map[string]string // stores as of each freeze that is not applied
 	positions []int64
-	// history holds the applied content under its positions: what may be found after a crash.
-	history map[string][]map[string]string
+	// history holds the applied content under its positions: what may be found after a crash. No position
+	// is used twice.
+	history map[string]snapshot
+	highest int64 // position
+	durable int   // what is found after a crash is this snapshot or a later one
+}
+
+type snapshot struct {
+	number int
+	stores []map[string]string
 }
 
 func newModel(stores int) *model {
-	m := &model{positions: make([]int64, stores), history: make(map[string][]map[string]string)}
+	m := &model{positions: make([]int64, stores), history: make(map[string]snapshot)}
 	for range stores {
 		m.stores = append(m.stores, map[string]string{})
 		m.applied = append(m.applied, map[string]string{})
@@ -43,7 +51,16 @@ func cloneStores(s []map[string]string) []map[string]string {
 	return c
 }
 
-func (m *model) remember() { m.history[fmt.Sprint(m.positions)] = cloneStores(m.applied) }
+func (m *model) remember() {
+	m.history[fmt.Sprint(m.positions)] = snapshot{len(m.history), cloneStores(m.applied)}
+}
+
+func (m *model) advance(store, n int) {
+	m.highest += int64(n)
+	m.positions[store] = m.highest
+}
+
+func (m *model) flushed() { m.durable = m.history[fmt.Sprint(m.positions)].number }
 
 func (m *model) discard() {
 	m.frozen = nil
@@ -151,7 +168,7 @@ func (t *modelTest) apply() {
 	}
 	m := t.model
 	for i := range m.positions {
-		m.positions[i] += int64(1 + t.rng.IntN(9))
+		m.advance(i, 1+t.rng.IntN(9))
 	}
 	t.check(t.db.Apply(t.frozen[0], m.positions))
 	t.frozen = t.frozen[1:]
@@ -184,7 +201,8 @@ func (t *modelTest) changelog() {
 		}
 		recs = append(recs, r)
 	}
-	m.positions[store] = offset + int64(1+t.rng.IntN(3))
+	m.highest = max(m.highest, offset)
+	m.advance(store, 1+t.rng.IntN(3))
 	t.check(t.db.ApplyChangelog(store, recs, m.positions[store], m.positions[store]+100))
 	m.discard()
 	m.remember()
@@ -201,7 +219,10 @@ func (t *modelTest) crash() {
 	if !ok {
 		t.Fatalf("after a crash the positions are %v, which never were", m.positions)
 	}
-	m.applied = cloneStores(found)
+	if found.number < m.durable {
+		t.Fatalf("after a crash the state is number %d at %v, but number %d was flushed", found.number, m.positions, m.durable)
+	}
+	m.applied = cloneStores(found.stores)
 	m.discard()
 	t.compare()
 }
@@ -254,8 +275,10 @@ func (t *modelTest) step() {
 		m.discard()
 	case op < 987:
 		t.check(t.db.Flush())
+		m.flushed()
 	case op < 990:
 		t.check(t.db.Close())
+		m.flushed()
 		var err error
 		t.db, err = t.engine.Open("0_1", t.specs)
 		t.check(err)
@@ -273,6 +296,7 @@ func (t *modelTest) step() {
 		t.compare()
 	default:
 		t.check(t.engine.Close())
+		m.flushed()
 		t.open()
 		m.discard()
 	}

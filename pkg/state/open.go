@@ -3,8 +3,10 @@ package state
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -14,6 +16,9 @@ import (
 func (e *Engine) openDB(task, dir string, specs []StoreSpec) (*DB, error) {
 	d := &DB{engine: e, task: task, dir: dir, specs: specs, failed: make(chan struct{}), log: e.log.With("task", task)}
 	d.mu.iterators = make(map[*Iterator]struct{})
+	if err := e.checkTables(dir); err != nil {
+		return nil, err
+	}
 	p, err := pebble.Open(dir, e.options(task, d.log, d.fail))
 	if err != nil {
 		return nil, fmt.Errorf("opening the state of task %s in %s: %w", task, dir, err)
@@ -30,6 +35,23 @@ func (e *Engine) openDB(task, dir string, specs []StoreSpec) (*DB, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	return d, nil
+}
+
+// checkTables refuses a directory with tables that no database there knows of: Pebble would start a new
+// one and remove them.
+func (e *Engine) checkTables(dir string) error {
+	names, err := e.fs.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".sst") }) {
+		return err
+	}
+	desc, err := pebble.Peek(dir, e.fs)
+	if err == nil && !desc.Exists {
+		return &unusableError{"it has tables but no manifest that names them"}
+	}
+	return err
 }
 
 // load reads the checkpoints and numbers stores that are new.
