@@ -93,13 +93,13 @@ func holdStill(in assign.Input) assign.Input {
 func fit(limit int, group string, subs []Subtopology, in assign.Input, record []recordMember) ([][]byte, saving, int) {
 	plan := assign.Assign(in)
 	for s := savedNothing; ; s++ {
-		switch s {
-		case savedStandbys:
+		if s == savedStandbys {
 			for id, p := range plan {
 				p.Standby = nil
 				plan[id] = p
 			}
-		case savedMoves:
+		}
+		if s == savedMoves {
 			plan = assign.Assign(holdStill(in))
 		}
 		out := make([][]byte, len(record))

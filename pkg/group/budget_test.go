@@ -23,7 +23,7 @@ func largeGroup(topics ...string) ([]Subtopology, assign.Input) {
 	subs := []Subtopology{{ID: 0, Topics: topics, Partitions: tasks, Stateful: true}}
 	in := assign.Input{Generation: 1 << 20, Tasks: tasksOf(subs)}
 	for i := range members {
-		m := assign.Member{ID: memberID("streamworker", i), Report: assign.Report{
+		m := assign.Member{ID: memberID(fmt.Sprintf("streamworker-orders-worker-%04d", i), i), Report: assign.Report{
 			Instance:    fmt.Sprintf("orders-worker-%04d", i),
 			Incarnation: assign.Incarnation{StartMs: 1_790_000_000_000 + int64(i), Random: uint64(i) * 0x9e3779b97f4a7c15},
 			Capacity:    4,
@@ -61,6 +61,33 @@ func TestRecordOfALargeGroup(t *testing.T) {
 	}
 }
 
+// The worst that a large group is expected to do: half of it leaves at once, and all its 5,000 tasks are
+// handed over in one round, each taker having ten owners to take from.
+func TestRecordOfALargeGroupThatMoves(t *testing.T) {
+	subs, in := largeGroup("orders")
+	half := len(in.Members) / 2
+	for i := range half {
+		leaver, taker := &in.Members[i], &in.Members[half+i]
+		leaver.Leaving, leaver.DeadlineMs = true, 1_790_000_600_000
+		for k := range 10 {
+			from := in.Members[(i+k*37)%half]
+			copied := assign.Copy{Task: from.Owned[k], Position: int64(200+i%50) << 20}
+			taker.Learning = append(taker.Learning, copied)
+			taker.Ready = append(taker.Ready, copied.Task)
+		}
+	}
+	plan := assign.Assign(in)
+	moves := 0
+	for _, p := range plan {
+		moves += len(p.Take)
+	}
+	size := RecordSize("orders", subs, in.Members, plan)
+	t.Logf("%d handovers in one round: %d KiB", moves, size>>10)
+	if moves != 10*half || size > recordLimit {
+		t.Errorf("%d handovers, want %d; %d bytes, want at most %d", moves, 10*half, size, recordLimit)
+	}
+}
+
 // The size is computed, not encoded; here against the encoding.
 func TestRecordSizeIsExact(t *testing.T) {
 	subs, in := largeGroup("orders")
@@ -71,7 +98,7 @@ func TestRecordSizeIsExact(t *testing.T) {
 	v.Version, v.ProtocolType, v.Protocol, v.Leader = 3, protocolType, &protocol, &leader
 	for _, m := range in.Members {
 		gm := kmsg.NewGroupMetadataValueMember()
-		gm.MemberID, gm.ClientID, gm.ClientHost = m.ID, "streamworker", "/255.255.255.255"
+		gm.MemberID, gm.ClientID, gm.ClientHost = m.ID, "streamworker-"+m.Instance, "/255.255.255.255"
 		gm.Subscription = encodeSubscription(topicsOf(subs), m.Report)
 		gm.Assignment = encodeAssignment(subs, plan[m.ID], true)
 		v.Members = append(v.Members, gm)

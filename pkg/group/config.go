@@ -109,12 +109,14 @@ func (l kgoLogger) Level() kgo.LogLevel {
 }
 
 func (l kgoLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
-	to := slog.LevelDebug
+	var to slog.Level
 	switch level {
 	case kgo.LogLevelError:
 		to = slog.LevelError
 	case kgo.LogLevelWarn:
 		to = slog.LevelWarn
+	default:
+		to = slog.LevelDebug
 	}
 	l.logger.Log(context.Background(), to, msg, keyvals...)
 }

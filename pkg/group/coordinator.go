@@ -71,8 +71,8 @@ func (c *Coordinator) send(ctx context.Context, req kmsg.Request) (kmsg.Response
 
 // moved notes an answer that says that the broker is not, or not now, the coordinator.
 func (c *Coordinator) moved(code int16) {
-	switch kerr.ErrorForCode(code) {
-	case kerr.NotCoordinator, kerr.CoordinatorNotAvailable:
+	err := kerr.ErrorForCode(code)
+	if errors.Is(err, kerr.NotCoordinator) || errors.Is(err, kerr.CoordinatorNotAvailable) {
 		c.mu.Lock()
 		c.mu.node = -1
 		c.mu.Unlock()

@@ -67,6 +67,16 @@ func TestCommitAndFetch(t *testing.T) {
 	})
 }
 
+// errorOf returns what a failed commit says of one partition.
+func errorOf(t *testing.T, err error, p TopicPartition) error {
+	t.Helper()
+	var failed *CommitError
+	if !errors.As(err, &failed) {
+		t.Fatalf("no CommitError: %v", err)
+	}
+	return failed.Of(p)
+}
+
 func TestCommitRefused(t *testing.T) {
 	onKafka(t, func(t *testing.T, k *cluster) {
 		in, topic, c, _ := k.member()
@@ -89,7 +99,7 @@ func TestCommitRefused(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				for _, o := range c2.offsets {
-					if of := err.(*CommitError).Of(TopicPartition{o.Topic, o.Partition}); !errors.Is(of, c2.want) {
+					if of := errorOf(t, err, TopicPartition{o.Topic, o.Partition}); !errors.Is(of, c2.want) {
 						t.Errorf("partition %d: %v", o.Partition, of)
 					}
 				}
@@ -101,7 +111,7 @@ func TestCommitRefused(t *testing.T) {
 				if !errors.Is(err, ErrRefused) || !errors.Is(err, kerr.OffsetMetadataTooLarge) {
 					t.Fatalf("got %v", err)
 				}
-				if err.(*CommitError).Of(TopicPartition{topic, 0}) != nil {
+				if errorOf(t, err, TopicPartition{topic, 0}) != nil {
 					t.Error("the good partition failed, too")
 				}
 			})

@@ -300,8 +300,7 @@ func settled(n int, all ...*instance) bool {
 type gate struct {
 	mu     sync.Mutex
 	shut   chan struct{} // closed when opened again; nil: open
-	conns  map[*gatedConn]bool
-	breaks bool // break a connection instead of delivering what it reads
+	breaks bool          // break a connection instead of delivering what it reads
 }
 
 type gatedConn struct {

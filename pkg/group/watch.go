@@ -44,17 +44,11 @@ func (m *Membership) watch(ctx context.Context) {
 
 // expire ends the lease if the group may have removed us.
 func (m *Membership) expire(now time.Time) {
-	over := func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		end := m.mu.clock.deadline()
-		return !end.IsZero() && !now.Before(end)
-	}
-	if !over() {
+	if !m.Expired(now) {
 		return
 	}
 	m.callbacks.Lock()
-	if over() { // nothing has come while we waited for the lock
+	if m.Expired(now) { // nothing has come while we waited for the lock
 		m.lost(fmt.Errorf("%w: session timeout %v, rebalance timeout %v", ErrSessionOver, m.cfg.Session, m.cfg.RebalanceTimeout), true)
 	}
 	m.callbacks.Unlock()

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -187,7 +188,7 @@ func (r *reader) copies() []assign.Copy {
 	for i, t := range tasks {
 		zeros := r.byte()
 		m := r.uvarint()
-		if zeros > 62 || m > 1<<63-1>>zeros {
+		if zeros > 62 || m > math.MaxInt64>>zeros {
 			r.fail("position is out of range")
 		}
 		if r.err != nil {
@@ -231,9 +232,19 @@ func compareReleases(a, b assign.ReleaseID) int {
 	return cmp.Or(cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Owner, b.Owner))
 }
 
-// appendHandovers appends the number of release identities and, if there are any, a list of texts that
-// member ids start with, then for each identity its generation, its owner (an index into the list,
-// doubled, plus one if a UUID follows) and the set of tasks.
+// commonPrefix returns how many bytes the two start with in common.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// appendHandovers appends the number of release identities and, if there are any, a sorted list of texts
+// that member ids start with (each as the number of bytes it has in common with the one before, and the
+// rest), then for each identity its generation, its owner (an index into the list, doubled, plus one if a
+// UUID follows) and the set of tasks.
 func appendHandovers(dst []byte, handovers []assign.Handover) []byte {
 	byRelease := make(map[assign.ReleaseID][]assign.TaskID)
 	for _, h := range handovers {
@@ -246,18 +257,18 @@ func appendHandovers(dst []byte, handovers []assign.Handover) []byte {
 		return dst
 	}
 	releases := slices.SortedFunc(maps.Keys(byRelease), compareReleases)
-	var prefixes []string
 	index := make(map[string]int)
 	for _, id := range releases {
 		prefix, _ := splitMemberID(id.Owner)
-		if _, ok := index[prefix]; !ok {
-			index[prefix] = len(prefixes)
-			prefixes = append(prefixes, prefix)
-		}
+		index[prefix] = 0
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(prefixes)))
-	for _, p := range prefixes {
-		dst = appendString(dst, p)
+	dst = binary.AppendUvarint(dst, uint64(len(index)))
+	before := ""
+	for i, prefix := range slices.Sorted(maps.Keys(index)) {
+		index[prefix] = i
+		same := commonPrefix(before, prefix)
+		dst = appendString(binary.AppendUvarint(dst, uint64(same)), prefix[same:])
+		before = prefix
 	}
 	for _, id := range releases {
 		dst = binary.AppendVarint(dst, int64(id.Generation))
@@ -279,12 +290,16 @@ func (r *reader) handovers() []assign.Handover {
 		return nil
 	}
 	prefixes := make([]string, 0, min(n, 16))
+	before := ""
 	for k := r.number(n, "number of member id prefixes"); k > 0 && r.err == nil; k-- {
-		p := r.string()
-		if len(p) > maxMemberPrefix {
-			r.fail("member id prefix of %d bytes", len(p))
+		same := r.number(uint64(len(before)), "length of a common prefix")
+		rest := r.string()
+		if int(same)+len(rest) > maxMemberPrefix {
+			r.fail("member id prefix of %d bytes", int(same)+len(rest))
+			return nil
 		}
-		prefixes = append(prefixes, p)
+		before = before[:same] + rest
+		prefixes = append(prefixes, before)
 	}
 	var out []assign.Handover
 	for first := n; n > 0 && r.err == nil; n-- {
