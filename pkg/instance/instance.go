@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
@@ -218,14 +219,15 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	}
 	p.reader = state.NewReader(p.clients.changelogs, state.ReaderConfig{BytesPerSecond: c.Learners.Bandwidth, Logger: i.log})
 	inc := p.journal.Incarnation()
-	rounds := &rounds{}
+	member := &member{}
 	p.manager = tasks.NewManager(tasks.Config{
 		Identity: tasks.Identity{
 			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: c.ConfigHash(),
 		},
-		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input, Producer: p.clients.producer,
-		Offsets: offsets{p.coord}, Bounds: bounds{kadm.NewClient(p.clients.admin)}, Rounds: rounds,
-		Events: logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
+		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
+		Offsets: offsets{p.coord}, Logs: logs{kadm.NewClient(p.clients.admin)}, Group: member,
+		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member.Expired) },
+		Events:      logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
 	})
 	p.membership, err = group.NewMembership(group.Config{
@@ -239,7 +241,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	if err != nil {
 		return err
 	}
-	rounds.membership.Store(p.membership)
+	member.membership.Store(p.membership)
 	p.leave = leave.NewController(leave.Config{
 		Journal: p.journal, Timeout: c.ScaleDownTimeout, Logger: i.log,
 		Marks: marks{bus: p.bus, id: i.id, incarnation: inc}, Member: p, Tasks: p,

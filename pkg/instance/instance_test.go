@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,7 @@ type bench struct {
 	brokers []string
 	dir     string
 	client  *kgo.Client
+	dialer  func(ctx context.Context, network, host string) (net.Conn, error) // of instances started from now on
 	sent    map[string]int64
 	log     *slog.Logger
 
@@ -97,7 +99,7 @@ func (b *bench) start(id string) *worker {
 		b.t.Fatal(err)
 	}
 	w := &worker{done: make(chan error, 1)}
-	w.Instance = New(cfg, Options{Logger: b.log, Events: tasks.Events{TakenOver: func(k tasks.TakeoverInfo) {
+	w.Instance = New(cfg, Options{Logger: b.log, Dialer: b.dialer, Events: tasks.Events{TakenOver: func(k tasks.TakeoverInfo) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.takeovers = append(b.takeovers, k)

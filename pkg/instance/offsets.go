@@ -69,21 +69,34 @@ func (o offsets) Fetch(ctx context.Context, parts []tasks.TopicPartition) (map[t
 	return out, nil
 }
 
-// bounds gives the task manager the beginnings and ends of logs.
-type bounds struct{ adm *kadm.Client }
+// logs gives the task manager the beginnings and ends of logs, and shortens them.
+type logs struct{ adm *kadm.Client }
 
-var _ tasks.Bounds = bounds{}
+var _ tasks.Logs = logs{}
 
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 
 // Ends is each partition's log end, uncommitted records included.
-func (b bounds) Ends(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
-	return list(ctx, b.adm.ListEndOffsets, parts)
+func (l logs) Ends(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
+	return list(ctx, l.adm.ListEndOffsets, parts)
 }
 
 // Starts is each partition's first retained offset.
-func (b bounds) Starts(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
-	return list(ctx, b.adm.ListStartOffsets, parts)
+func (l logs) Starts(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
+	return list(ctx, l.adm.ListStartOffsets, parts)
+}
+
+// Purge deletes each partition's records before the offset.
+func (l logs) Purge(ctx context.Context, before map[tasks.TopicPartition]int64) error {
+	offsets := kadm.Offsets{}
+	for tp, off := range before {
+		offsets.AddOffset(tp.Topic, tp.Partition, off, -1)
+	}
+	got, err := l.adm.DeleteRecords(ctx, offsets)
+	if err != nil {
+		return err
+	}
+	return got.Error()
 }
 
 func list(ctx context.Context, ask lister, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {

@@ -41,7 +41,7 @@ type Options struct {
 
 // clients are the connections of an instance, one for each purpose, so that none waits behind another.
 type clients struct {
-	admin, input, producer, changelogs, control *kgo.Client
+	admin, input, changelogs, control *kgo.Client
 }
 
 func (i *Instance) kafkaOptions(purpose string, more ...kgo.Opt) []kgo.Opt {
@@ -73,13 +73,6 @@ func (i *Instance) newClients() (*clients, error) {
 			kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		}},
-		{&c.producer, "-producer", []kgo.Opt{
-			kgo.RecordPartitioner(tasks.Partitioner()),
-			kgo.ProducerLinger(producerLinger),
-			kgo.MaxBufferedRecords(maxBufferedRecords),
-			kgo.MaxBufferedBytes(maxBufferedBytes),
-			kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
-		}},
 		{&c.changelogs, "-changelogs", nil},
 		{&c.control, "-control", control.Opts()},
 	} {
@@ -94,7 +87,7 @@ func (i *Instance) newClients() (*clients, error) {
 }
 
 func (c *clients) close() {
-	for _, cl := range []*kgo.Client{c.admin, c.input, c.producer, c.changelogs, c.control} {
+	for _, cl := range []*kgo.Client{c.admin, c.input, c.changelogs, c.control} {
 		if cl != nil {
 			cl.Close()
 		}

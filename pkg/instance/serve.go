@@ -11,17 +11,25 @@ import (
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/group"
+	"github.com/streamworker/streamworker/pkg/tasks"
 )
 
-// rounds passes the task manager's wish for a round to the membership, which is made after it.
-type rounds struct {
+// member is the membership as the task manager sees it, which is made before it.
+type member struct {
 	membership atomic.Pointer[group.Membership]
 }
 
-func (r *rounds) ForceRound() {
+var _ tasks.Group = (*member)(nil)
+
+func (r *member) ForceRound() {
 	if m := r.membership.Load(); m != nil {
 		m.ForceRound()
 	}
+}
+
+func (r *member) Expired(now time.Time) bool {
+	m := r.membership.Load()
+	return m != nil && m.Expired(now)
 }
 
 // sayHello asks the other members to join the round that this one waits in.

@@ -257,7 +257,7 @@ func (p *process) checkLag(t *task) bool {
 		p.checks[t.index] = 0
 	}
 	ready := p.checks[t.index] >= 2
-	p.machine.LearnerReady(t.id, st.Epoch, ready)
+	p.machine.CopyReady(t.id, st.Epoch, ready)
 	if ready != st.Ready {
 		p.world.note("%s: learner of %s ready: %v", p.name, t.id, ready)
 	}

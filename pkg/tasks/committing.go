@@ -118,6 +118,7 @@ func (m *Manager) committed(sent []*slot, tasks []assign.TaskID, frozens []*froz
 		}
 		s.commit, s.freezing = nil, false
 		s.failures, s.err = 0, nil
+		s.processed = frozens[i].offsets
 		m.apply(s, frozens[i])
 	}
 	m.commitReady()

@@ -42,17 +42,22 @@ type Offsets interface {
 	Fetch(ctx context.Context, parts []TopicPartition) (map[TopicPartition]Offset, error)
 }
 
-// Bounds answers where a log begins and ends.
-type Bounds interface {
+// Logs answers where logs begin and end, and shortens them.
+type Logs interface {
 	// Ends returns each partition's log end (read uncommitted).
 	Ends(ctx context.Context, parts []TopicPartition) (map[TopicPartition]int64, error)
 	// Starts returns each partition's first retained offset.
 	Starts(ctx context.Context, parts []TopicPartition) (map[TopicPartition]int64, error)
+	// Purge deletes each partition's records before the offset.
+	Purge(ctx context.Context, before map[TopicPartition]int64) error
 }
 
-// Rounds asks the group for a new round. ForceRound must return at once.
-type Rounds interface {
+// Group is the instance's membership. Its methods must return at once.
+type Group interface {
+	// ForceRound asks for a new round.
 	ForceRound()
+	// Expired says whether the group may have removed this member, by the instance's own clock.
+	Expired(now time.Time) bool
 }
 
 // Identity is what an instance says of itself in every report.
@@ -70,12 +75,12 @@ type Config struct {
 	Identity      Identity
 	Subtopologies []Subtopology // by id
 	Engine        *state.Engine
-	Reader        *state.Reader // tails changelogs; run by the caller
-	Input         *kgo.Client   // direct consumer, no partitions yet, no reset offset; closed by the caller
-	Producer      *kgo.Client   // with Partitioner(); closed by the caller
+	Reader        *state.Reader               // tails changelogs; run by the caller
+	Input         *kgo.Client                 // direct consumer, no partitions yet, no reset offset; closed by the caller
+	NewProducer   func() (*kgo.Client, error) // with Partitioner(); closed by the manager
 	Offsets       Offsets
-	Bounds        Bounds
-	Rounds        Rounds
+	Logs          Logs
+	Group         Group
 	Events        Events
 	Logger        *slog.Logger
 

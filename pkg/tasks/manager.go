@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -38,6 +39,7 @@ type Manager struct {
 	stopping   bool
 	adopted    bool // a plan has come since the last commit of a stopping instance
 	lastReport assign.Report
+	upkept     upkeepTimes
 
 	totals totals
 	wg     sync.WaitGroup // requests on their way
@@ -80,6 +82,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	in.onFail = func(t *task, epoch uint64, source int, err error) {
 		m.box.post(func() { m.inputFailed(t, epoch, source, err) })
 	}
+	if err := m.renewProducer(); err != nil {
+		return err
+	}
 	m.opener = newOpener(m.cfg.Offsets, m.log)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { in.run(work) })
@@ -90,6 +95,7 @@ func (m *Manager) Run(ctx context.Context) error {
 
 	cancel()
 	helpers.Wait()
+	m.env.producer.Close()
 	m.wg.Wait()
 	for _, f := range m.box.close() {
 		f() // a caller may be waiting for it
@@ -140,7 +146,7 @@ func (m *Manager) async(f func(ctx context.Context)) {
 
 func (m *Manager) requestRound() {
 	if m.machine.TakeRoundRequest() && !m.stopping {
-		m.cfg.Rounds.ForceRound()
+		m.cfg.Group.ForceRound()
 	}
 }
 
@@ -199,7 +205,27 @@ func (m *Manager) Lost(err error) {
 		m.machine.Lost()
 		m.reconcileAll()
 		m.publish()
+		if m.stopping {
+			return
+		}
+		if err := m.renewProducer(); err != nil {
+			m.log.Error("no new producer; going on with the old one", "error", err)
+		}
 	})
+}
+
+// renewProducer gives tasks that are opened from now on a producer of their own. What the former one has
+// not sent was meant for a lease that is over: it is dropped, and never sent under a later one.
+func (m *Manager) renewProducer() error {
+	p, err := m.cfg.NewProducer()
+	if err != nil {
+		return fmt.Errorf("producer: %w", err)
+	}
+	if old := m.env.producer; old != nil {
+		m.wg.Go(old.Close)
+	}
+	m.env.producer = p
+	return nil
 }
 
 // SetLeaving sets or takes back the leaving mark; deadlineMs is absolute, in ms since the epoch, 0: none.
@@ -219,24 +245,25 @@ func (m *Manager) ForceRound() {
 func (m *Manager) check() {
 	now := time.Now()
 	for _, s := range m.slots {
-		if s.task != nil && s.mode == replaying && !s.closing && m.machine.Task(s.id).Phase == handover.Learning {
-			m.checkLearner(s)
+		if s.task != nil && s.mode == replaying && !s.closing && m.machine.Task(s.id).Phase.Copies() {
+			m.checkCopy(s)
 		}
 		if !s.begun && !s.closing && now.After(s.retryAt) {
 			m.reconcile(s)
 		}
 	}
 	m.commitReady()
+	m.upkeep(now)
 	m.publish()
 }
 
-// checkLearner says that a learner is ready if it was within the acceptable lag in two checks running.
-func (m *Manager) checkLearner(s *slot) {
+// checkCopy says that a copy is ready if it was within the acceptable lag in two checks running.
+func (m *Manager) checkCopy(s *slot) {
 	lag := s.task.stats.copyLag.Load()
 	if lag < 0 || lag > m.cfg.AcceptableLag {
 		s.checks = 0
 	} else if s.checks < 2 {
 		s.checks++
 	}
-	m.machine.LearnerReady(s.id, s.epoch, s.checks >= 2)
+	m.machine.CopyReady(s.id, s.epoch, s.checks >= 2)
 }

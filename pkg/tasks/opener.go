@@ -165,7 +165,7 @@ func (l *lookup) match(got map[TopicPartition]Offset) (committed, bool) {
 
 // resolveStarts fills in where to begin for sources without a committed offset. It says whether there
 // were any: their offsets are to be committed before the first record is processed.
-func resolveStarts(ctx context.Context, b Bounds, sub *Subtopology, t assign.TaskID, offsets []int64) (bool, error) {
+func resolveStarts(ctx context.Context, logs Logs, sub *Subtopology, t assign.TaskID, offsets []int64) (bool, error) {
 	var starts, ends []TopicPartition
 	parts := sub.sources(t)
 	for i, off := range offsets {
@@ -184,7 +184,7 @@ func resolveStarts(ctx context.Context, b Bounds, sub *Subtopology, t assign.Tas
 	for _, ask := range []struct {
 		parts []TopicPartition
 		of    func(context.Context, []TopicPartition) (map[TopicPartition]int64, error)
-	}{{starts, b.Starts}, {ends, b.Ends}} {
+	}{{starts, logs.Starts}, {ends, logs.Ends}} {
 		if len(ask.parts) == 0 {
 			continue
 		}

@@ -87,7 +87,7 @@ func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c commit
 // prepareOpening settles where a task without committed offsets starts, and asks for the changelogs' ends.
 // The outcome is that of the commit which the former may need; Acknowledged if it needs none.
 func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Lease, c *committed) (ends []int64, o handover.Outcome, err error) {
-	missing, err := resolveStarts(ctx, m.cfg.Bounds, s.sub, s.id, c.offsets)
+	missing, err := resolveStarts(ctx, m.cfg.Logs, s.sub, s.id, c.offsets)
 	if err != nil {
 		return nil, handover.Declined, err
 	}
@@ -103,7 +103,7 @@ func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Le
 	if len(logs) == 0 {
 		return nil, o, nil
 	}
-	got, err := m.cfg.Bounds.Ends(ctx, logs)
+	got, err := m.cfg.Logs.Ends(ctx, logs)
 	if err != nil {
 		return nil, o, fmt.Errorf("asking for the changelogs' ends: %w", err)
 	}
@@ -161,9 +161,9 @@ func (m *Manager) inputFailed(t *task, epoch uint64, source int, err error) {
 		m.failed(t, fmt.Errorf("%s partition %d: %w (%w)", tp.Topic, tp.Partition, ErrOffsetGone, err))
 		return
 	}
-	bound := m.cfg.Bounds.Starts
+	bound := m.cfg.Logs.Starts
 	if src.OnOutOfRange == topology.Latest {
-		bound = m.cfg.Bounds.Ends
+		bound = m.cfg.Logs.Ends
 	}
 	m.async(func(ctx context.Context) {
 		got, err := bound(ctx, []TopicPartition{tp})

@@ -80,7 +80,7 @@ func (a *processing) Emit(r *kgo.Record) { a.out = append(a.out, r) }
 // processNext processes one chunk of input, if there is any and the task may. It says whether it did.
 func (t *task) processNext() bool {
 	a := t.active
-	if a == nil || a.stopped || a.stall.waits(time.Now()) {
+	if a == nil || a.stopped || t.waitsFor(time.Now()) > 0 {
 		return false
 	}
 	for len(a.batch.records) == 0 {
@@ -164,7 +164,7 @@ func (t *task) produce(a *processing) {
 	}
 	a.flush.pending.Add(int64(len(a.out)))
 	for i, r := range a.out {
-		t.env.cfg.Producer.Produce(t.ctx, r, a.flush.promise)
+		t.producer.Produce(t.ctx, r, a.flush.promise)
 		a.out[i] = nil
 	}
 	t.env.totals.recordsOut.Add(int64(len(a.out)))
@@ -206,7 +206,7 @@ func (t *task) produceChanges(f *frozen) {
 	now, i := time.Now(), 0
 	f.changes.Each(func(store int, key, value []byte) {
 		recs[i] = kgo.Record{Topic: t.sub.Stores[store].Changelog, Partition: t.id.Partition, Key: key, Value: value, Timestamp: now}
-		t.env.cfg.Producer.Produce(t.ctx, &recs[i], promises[store])
+		t.producer.Produce(t.ctx, &recs[i], promises[store])
 		i++
 	})
 	t.env.totals.changes.Add(int64(n))

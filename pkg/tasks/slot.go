@@ -44,6 +44,9 @@ type slot struct {
 	refusedUnder handover.Lease
 	commitAfter  time.Time // the earliest at which the same lease is tried again
 
+	processed []int64                  // committed offsets, in the order of the sources
+	purged    map[TopicPartition]int64 // of repartition topics: the offset up to which records are deleted
+
 	failures int
 	err      error
 	retryAt  time.Time
@@ -64,7 +67,7 @@ func (m *Manager) slot(t assign.TaskID) (*slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &slot{id: t, sub: sub}
+	s := &slot{id: t, sub: sub, purged: map[TopicPartition]int64{}}
 	m.slots[t] = s
 	return s, nil
 }
@@ -112,7 +115,6 @@ func (m *Manager) reconcile(s *slot) {
 	case handover.Released:
 		m.endTask(s, true)
 	case handover.Learning, handover.Standby:
-		s.checks = 0
 		m.ensureCopy(s)
 	case handover.Taking, handover.Opening:
 		if m.ensureCopy(s) {
@@ -143,7 +145,7 @@ func (m *Manager) ensureCopy(s *slot) bool {
 		return true
 	case absent:
 		t := newTask(s.id, s.sub, m.env)
-		s.task, s.mode = t, replaying
+		s.task, s.mode, s.checks = t, replaying, 0
 		go t.run()
 		t.box.post(func() {
 			t.open(func(err error) { m.env.failed(t, err) })
@@ -176,7 +178,7 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 	}
 	m.opener.forget(s.id)
 	s.closing, s.begun = true, false
-	s.freezing, s.commit, s.release = false, nil, nil
+	s.freezing, s.commit, s.release, s.processed = false, nil, nil, nil
 	if !clean {
 		t.cancel() // it may be waiting for room in the producer
 	}

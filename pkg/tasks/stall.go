@@ -30,8 +30,6 @@ type stall struct {
 	until    time.Time
 }
 
-func (s *stall) waits(now time.Time) bool { return s.err != nil && now.Before(s.until) }
-
 // clearStall says that the task goes on.
 func (t *task) clearStall(a *processing) {
 	if a.stall.err != nil {
@@ -40,12 +38,23 @@ func (t *task) clearStall(a *processing) {
 	}
 }
 
-// stalledFor is the time until the task may try again; 0: it is not stalled.
-func (t *task) stalledFor(now time.Time) time.Duration {
-	if t.active == nil || t.active.stopped || t.active.stall.err == nil {
+// expiredWait is how long a task waits that may have been given to another member, until the group says
+// whether it has.
+const expiredWait = 20 * time.Millisecond
+
+// waitsFor is the time for which an active task must not process; 0: it may. One that finds the lease
+// expired, after the process was paused for instance, writes nothing more.
+func (t *task) waitsFor(now time.Time) time.Duration {
+	a := t.active
+	switch {
+	case a == nil || a.stopped:
+		return 0
+	case t.env.cfg.Group.Expired(now):
+		return expiredWait
+	case a.stall.err == nil:
 		return 0
 	}
-	return max(t.active.stall.until.Sub(now), time.Millisecond)
+	return max(0, a.stall.until.Sub(now))
 }
 
 // failInput handles an error of the processor.

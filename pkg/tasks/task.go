@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/state"
 )
@@ -20,11 +22,13 @@ type task struct {
 	env *env
 	log *slog.Logger
 
-	box    *mailbox
-	inbox  inbox
-	done   chan struct{} // closed when the goroutine has ended
-	ctx    context.Context
-	cancel context.CancelFunc // drops what is buffered in the producer: the task closes dirty
+	box   *mailbox
+	inbox inbox
+	done  chan struct{} // closed when the goroutine has ended
+
+	producer *kgo.Client
+	ctx      context.Context
+	cancel   context.CancelFunc // drops what is buffered in the producer: the task closes dirty
 
 	// Of the goroutine alone.
 	db     *state.DB // nil for a stateless task
@@ -45,6 +49,8 @@ type env struct {
 	copies chan struct{} // the same for copies, so that warming up does not starve processing
 	input  *input
 	totals *totals
+
+	producer *kgo.Client // of the manager's loop; tasks keep the one that they were opened with
 }
 
 // stats are a task's figures that anyone may read at any time.
@@ -64,7 +70,7 @@ type failure struct {
 }
 
 func newTask(id assign.TaskID, sub *Subtopology, e *env) *task {
-	t := &task{id: id, sub: sub, env: e, box: newMailbox(), done: make(chan struct{})}
+	t := &task{id: id, sub: sub, env: e, box: newMailbox(), done: make(chan struct{}), producer: e.producer}
 	t.log = e.cfg.Logger.With("task", id.String())
 	t.ctx, t.cancel = context.WithCancel(e.ctx)
 	t.stats.copyLag.Store(-1)
@@ -88,7 +94,7 @@ func (t *task) run() {
 			continue
 		}
 		var retry <-chan time.Time
-		if d := t.stalledFor(time.Now()); d > 0 {
+		if d := t.waitsFor(time.Now()); d > 0 {
 			if stall == nil {
 				stall = time.NewTimer(d)
 			} else {

@@ -147,14 +147,15 @@ func (m *Machine) CommitDone(tasks []assign.TaskID, under Lease, o Outcome) {
 	}
 }
 
-// LearnerReady says whether a learner has caught up.
-func (m *Machine) LearnerReady(t assign.TaskID, epoch uint64, ready bool) {
-	s := m.at(t, epoch, Learning)
+// CopyReady says whether a learner or a standby has caught up. A learner asks for a round then; a standby
+// only says so when it is asked.
+func (m *Machine) CopyReady(t assign.TaskID, epoch uint64, ready bool) {
+	s := m.at(t, epoch, Learning, Standby)
 	if s == nil || s.Ready == ready {
 		return
 	}
 	s.Ready = ready
-	if ready {
+	if ready && s.Phase == Learning {
 		m.sayReady()
 	}
 }

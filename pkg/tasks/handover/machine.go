@@ -135,7 +135,9 @@ func (m *Machine) adoptCopy(s *TaskState, p Phase) {
 	if s.Phase.Copies() {
 		s.Phase = p
 		if p == Standby {
-			s.Ready, s.said = false, false
+			s.said = false
+		} else if s.Ready {
+			m.sayReady()
 		}
 		return
 	}

@@ -61,7 +61,7 @@ type TaskState struct {
 	// Release is the identity of the order that the task is released or taken under. A task that was
 	// taken keeps it until a plan names the task without one.
 	Release assign.ReleaseID
-	// Ready is set on a learner that has caught up.
+	// Ready is set on a learner or standby that has caught up.
 	Ready bool
 
 	said    bool   // the last report said that the learner is ready

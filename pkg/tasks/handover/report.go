@@ -24,6 +24,9 @@ func (m *Machine) Report() assign.Report {
 			}
 		case Standby:
 			r.Standby = append(r.Standby, assign.Copy{Task: t})
+			if s.Ready {
+				r.Ready = append(r.Ready, t)
+			}
 		case Idle, Released:
 		}
 	}

@@ -107,7 +107,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.m.CommitDone(parseTasks(t, d, "tasks"), lease, parseOutcome(t, d, word(t, d, 0)))
 	case "learner":
 		id, epoch := task()
-		s.m.LearnerReady(id, epoch, word(t, d, 1) == "ready")
+		s.m.CopyReady(id, epoch, word(t, d, 1) == "ready")
 	case "leave":
 		s.m.SetLeaving(true, number(t, d, value(d, "deadline", "0")))
 	case "cancel":

@@ -1,0 +1,53 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/tasks"
+)
+
+// newProducer makes the client that writes output and changelogs. Its connections stop when the lease
+// expires: a process that was paused for longer than its session must not send what it had buffered, as
+// another instance may have written to the same changelog meanwhile.
+func (i *Instance) newProducer(expired func(time.Time) bool) (*kgo.Client, error) {
+	dial := i.opts.Dialer
+	if dial == nil {
+		d := &net.Dialer{Timeout: 10 * time.Second}
+		dial = d.DialContext
+	}
+	fenced := func(ctx context.Context, network, host string) (net.Conn, error) {
+		conn, err := dial(ctx, network, host)
+		if err != nil {
+			return nil, err
+		}
+		return &fencedConn{Conn: conn, expired: expired}, nil
+	}
+	return kgo.NewClient(i.kafkaOptions("-producer",
+		kgo.RecordPartitioner(tasks.Partitioner()),
+		kgo.ProducerLinger(producerLinger),
+		kgo.MaxBufferedRecords(maxBufferedRecords),
+		kgo.MaxBufferedBytes(maxBufferedBytes),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.Dialer(fenced),
+	)...)
+}
+
+var errExpired = errors.New("the lease has expired: nothing more is written under it")
+
+// fencedConn writes nothing once the lease has expired.
+type fencedConn struct {
+	net.Conn
+	expired func(time.Time) bool
+}
+
+func (c *fencedConn) Write(b []byte) (int, error) {
+	if c.expired(time.Now()) {
+		return 0, errExpired
+	}
+	return c.Conn.Write(b)
+}
