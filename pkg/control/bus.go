@@ -125,7 +125,7 @@ func (b *Bus) skip(r *kgo.Record, err error) {
 }
 
 // Publish repeats the status that snapshot gives, soon after it changes and every 10 s, until ctx ends.
-// Snapshot is called four times a second; it must not block.
+// Snapshot is called ten times a second; it must not block.
 func (b *Bus) Publish(ctx context.Context, snapshot func() Status) error {
 	tick := time.NewTicker(minInterval)
 	defer tick.Stop()

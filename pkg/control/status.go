@@ -62,7 +62,7 @@ const StaleAfter = 35 * time.Second
 const (
 	heartbeat   = 10 * time.Second       // at the latest
 	lagInterval = time.Second            // when lags have moved and something is learned
-	minInterval = 250 * time.Millisecond // when anything else has changed
+	minInterval = 100 * time.Millisecond // when anything else has changed
 )
 
 // Stale reports whether the instance has been silent for too long.
