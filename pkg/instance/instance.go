@@ -222,7 +222,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	member := &member{}
 	p.manager = tasks.NewManager(tasks.Config{
 		Identity: tasks.Identity{
-			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: c.ConfigHash(),
+			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: lay.hash,
 		},
 		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
 		Offsets: offsets{p.coord}, Logs: logs{kadm.NewClient(p.clients.admin)}, Group: member,

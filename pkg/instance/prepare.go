@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,6 +19,7 @@ import (
 type layout struct {
 	tasks []tasks.Subtopology
 	group []group.Subtopology
+	hash  uint64 // of the configuration and the partition counts: what all members should agree on
 }
 
 // prepare checks the topics that the application reads and writes, and makes or checks its internal ones.
@@ -51,7 +53,9 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{}
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, cfg.ConfigHash(), counts) // never fails
+	l := &layout{hash: h.Sum64()}
 	for i, s := range top.Subtopologies {
 		sub := tasks.Subtopology{Subtopology: s, Partitions: counts[i]}
 		for _, store := range s.Stores {

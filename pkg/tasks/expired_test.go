@@ -21,7 +21,7 @@ func (l *lapse) Expired(time.Time) bool { return l.expired }
 // A process that was paused past its session finds records in its inbox when it goes on. It must leave
 // them alone although nobody has told it yet that its tasks are another's.
 func TestTaskStandsStillWhenItsLeaseHasExpired(t *testing.T) {
-	f := yamlnode.Parse("t.yaml", []byte("- name: s\n  from: {topic: in}\n  steps:\n    - filter: 'false'\n"), nil)
+	f := yamlnode.Parse("t.yaml", []byte("- name: s\n  from: {topic: in}\n  steps:\n    - filter: 'false'\n    - to: {topic: out}\n"), nil)
 	top := topology.Parse("app", f.Root())
 	if err := f.Err(); err != nil {
 		t.Fatal(err)

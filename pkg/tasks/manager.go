@@ -48,9 +48,9 @@ type Manager struct {
 
 // totals count since the start; anyone may read them.
 type totals struct {
-	recordsIn, recordsOut, changes, restored             atomic.Int64
-	commits, commitsRefused, commitsUnanswered           atomic.Int64
-	takeovers, releases, failures, skipped, deadLettered atomic.Int64
+	recordsIn, recordsOut, changes, restored                      atomic.Int64
+	commits, commitsRefused, commitsUnanswered                    atomic.Int64
+	takeovers, releases, failures, skipped, dropped, deadLettered atomic.Int64
 }
 
 // NewManager makes a manager of an instance that holds nothing yet.

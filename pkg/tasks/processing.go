@@ -124,6 +124,7 @@ func (t *task) process(a *processing, recs []*kgo.Record) (int, error) {
 	}
 	t.env.totals.skipped.Add(int64(a.proc.Skipped - a.counted.Skipped))
 	t.env.totals.deadLettered.Add(int64(a.proc.DeadLettered - a.counted.DeadLettered))
+	t.env.totals.dropped.Add(int64(a.proc.NullKeys + a.proc.NullValues - a.counted.NullKeys - a.counted.NullValues))
 	a.counted = a.proc.Counters
 	return done, err
 }

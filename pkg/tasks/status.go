@@ -37,6 +37,7 @@ type Totals struct {
 	Changes                                    int64 // changelog records written
 	Restored                                   int64 // changelog records replayed
 	Skipped, DeadLettered                      int64
+	Dropped                                    int64 // had no key or value for an aggregate, as Kafka Streams drops them
 	Commits, CommitsRefused, CommitsUnanswered int64
 	Takeovers, Releases, Failures              int64
 }
@@ -49,7 +50,7 @@ func (m *Manager) Totals() Totals {
 	t := &m.totals
 	return Totals{
 		RecordsIn: t.recordsIn.Load(), RecordsOut: t.recordsOut.Load(), Changes: t.changes.Load(), Restored: t.restored.Load(),
-		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(),
+		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(), Dropped: t.dropped.Load(),
 		Commits: t.commits.Load(), CommitsRefused: t.commitsRefused.Load(), CommitsUnanswered: t.commitsUnanswered.Load(),
 		Takeovers: t.takeovers.Load(), Releases: t.releases.Load(), Failures: t.failures.Load(),
 	}

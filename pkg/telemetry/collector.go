@@ -31,7 +31,7 @@ func newCollector(s Source) *collector {
 		records:    desc("records_total", "Records read from and written to topics that are not changelogs.", "direction"),
 		changes:    desc("changelog_records_total", "Records written to changelogs."),
 		restored:   desc("restored_records_total", "Changelog records replayed to restore state, by learners and standbys too."),
-		bad:        desc("bad_records_total", "Records that could not be processed, by what was done with them.", "handling"),
+		bad:        desc("bad_records_total", "Records that could not be processed, by what was done with them; dropped: an aggregate found no key or value.", "handling"),
 		moves:      desc("handovers_total", "Tasks handed over live.", "role"),
 		failures:   desc("task_failures_total", "Times that a task could not go on."),
 		state:      desc("instance_state", "1 for the state that the instance is in.", "state"),
@@ -67,6 +67,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(c.restored, t.Restored)
 	counter(c.bad, t.Skipped, "skipped")
 	counter(c.bad, t.DeadLettered, "dead_lettered")
+	counter(c.bad, t.Dropped, "dropped")
 	counter(c.moves, t.Takeovers, "take")
 	counter(c.moves, t.Releases, "release")
 	counter(c.failures, t.Failures)

@@ -13,6 +13,7 @@ const (
 	TwoOwners         ConflictKind = iota // two members claim to own a task
 	UnknownTask                           // a claim for a task that does not exist
 	DuplicateInstance                     // two members use one instance id
+	OtherConfig                           // two members run different topologies or policies
 )
 
 // Conflict is a contradiction between reports, or between a report and the topology, that the plan settles
@@ -23,7 +24,7 @@ type Conflict struct {
 	Task     TaskID // of TwoOwners and UnknownTask
 	Instance string // of DuplicateInstance
 	Kept     string // member id whose claim stands; empty for UnknownTask
-	Refused  string // member id whose claim does not
+	Refused  string // member id whose claim does not; of OtherConfig: the first that differs from Kept
 }
 
 // String is a sentence for a log.
@@ -33,6 +34,9 @@ func (c Conflict) String() string {
 		return fmt.Sprintf("members %s and %s both claim to own task %s: %s keeps it", c.Kept, c.Refused, c.Task, c.Kept)
 	case UnknownTask:
 		return fmt.Sprintf("member %s claims task %s, which does not exist", c.Refused, c.Task)
+	case OtherConfig:
+		return fmt.Sprintf("members %s and %s run different configurations of the application, or see different numbers of partitions: "+
+			"their tasks may not fit together until all run the same", c.Kept, c.Refused)
 	default:
 		return fmt.Sprintf("members %s and %s both run as instance %s: %s has to exit", c.Kept, c.Refused, c.Instance, c.Refused)
 	}
@@ -45,6 +49,12 @@ func Conflicts(in Input) []Conflict {
 	members := sortedMembers(in.Members)
 	latest := latestIncarnations(members)
 	owners := make(map[TaskID]string)
+	if len(members) > 0 {
+		first := members[0]
+		if i := slices.IndexFunc(members, func(m *Member) bool { return m.ConfigHash != first.ConfigHash }); i > 0 {
+			found = append(found, Conflict{Kind: OtherConfig, Kept: first.ID, Refused: members[i].ID})
+		}
+	}
 	for _, m := range members {
 		if l := latest[m.Instance]; m.Instance != "" && l != m {
 			found = append(found, Conflict{Kind: DuplicateInstance, Instance: m.Instance, Kept: l.ID, Refused: m.ID})
