@@ -21,6 +21,7 @@
 //	membership.go  joining, plans, forced rounds, leaving
 //	clock.go       when a member must take itself for expelled
 //	watch.go       what runs beside the kgo client: that clock, proofs of life, removal of former members
+//	expired.go     that clock for others to ask
 //	former.go      the member ids that a restart has to remove
 //	config.go      settings, and kgo options made of them
 //	coordinator.go, commit.go, fetch.go   requests to the group coordinator

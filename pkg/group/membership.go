@@ -57,6 +57,7 @@ type Membership struct {
 		admitted   bool   // there has been a lease
 		inSession  bool   // kgo has no join or sync under way and would heed ForceRebalance
 		identified bool   // the join under way names our member id
+		stale      bool   // the join under way reports what a lease that is lost since had
 		forced     bool   // a round is wanted that no join has asked for
 		nonce      uint32
 	}
@@ -213,7 +214,7 @@ func (m *Membership) subscription() []byte {
 	}
 	m.mu.Lock()
 	m.mu.clock.joins(time.Now())
-	m.mu.inSession, m.mu.identified = false, id != ""
+	m.mu.inSession, m.mu.identified, m.mu.stale = false, id != "", false
 	if m.mu.forced {
 		m.mu.forced = false
 		m.mu.nonce++
@@ -239,6 +240,12 @@ func (m *Membership) synced(assigned []byte) error {
 		return err
 	}
 	m.mu.Lock()
+	if m.mu.stale { // a round follows: lost has asked for it
+		m.mu.inSession = true
+		m.mu.Unlock()
+		m.Rejoin()
+		return nil
+	}
 	// A follower that joins with nothing new is given the plan of the running generation once more.
 	repeated := m.mu.clock.member && id == m.mu.memberID && generation == m.mu.generation
 	m.mu.memberID, m.mu.generation, m.mu.admitted = id, generation, true
@@ -265,7 +272,7 @@ func (m *Membership) lost(err error, force bool) {
 	had, id, generation := m.mu.clock.member, m.mu.memberID, m.mu.generation
 	m.mu.clock.member = false
 	if had && force {
-		m.mu.forced = true
+		m.mu.forced, m.mu.stale = true, !m.mu.inSession
 	}
 	m.mu.Unlock()
 	if had {

@@ -278,6 +278,31 @@ func TestFalseAlarmTakesANewGeneration(t *testing.T) {
 	})
 }
 
+// The round that a join was waiting for when the lease was lost counts what the lost lease had. Its plan is
+// not handed over; that of the round after it is.
+func TestLostWhileJoinWaits(t *testing.T) {
+	onKafka(t, func(t *testing.T, k *cluster) {
+		cfg := k.config(4, true)
+		a, b := k.start(cfg, "a"), k.start(cfg, "b")
+		eventually(t, "two members", func() bool { return settled(4, a, b) })
+		b.halt()
+		before := a.generations()
+		a.m.ForceRound()
+		eventually(t, "a's join waits", func() bool { return k.describe(cfg.Group).State == "PreparingRebalance" })
+		a.m.expire(time.Now().Add(time.Hour))
+		if err := b.m.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a has a new lease", func() bool { return settled(4, a) && len(a.generations()) > len(before) })
+		if got, want := a.generations()[len(before)], before[len(before)-1]+2; got != want {
+			t.Errorf("the first plan is that of generation %d, want %d", got, want)
+		}
+		if lost := a.losses(); len(lost) != 1 {
+			t.Errorf("a was told %v", lost)
+		}
+	})
+}
+
 // A join may wait for longer than a session: the member is alive all the while.
 func TestLongJoinPhaseKeepsTheLease(t *testing.T) {
 	if testing.Short() {

@@ -73,7 +73,7 @@ func DecodeReport(b []byte) (assign.Report, error) {
 	rep.Incarnation.StartMs = r.varint()
 	rep.Incarnation.Random = r.uint64()
 	rep.Incarnation.Starts = uint32(r.number(1<<32-1, "start counter"))
-	flags := r.byte()
+	flags := r.flags(flagLeaving | flagDeadline)
 	rep.Leaving = flags&flagLeaving != 0
 	if flags&flagDeadline != 0 {
 		rep.DeadlineMs = r.varint()
@@ -122,7 +122,7 @@ func DecodePlan(b []byte) (assign.MemberPlan, error) {
 		return assign.MemberPlan{}, err
 	}
 	var p assign.MemberPlan
-	p.Superseded = r.byte()&flagSuperseded != 0
+	p.Superseded = r.flags(flagSuperseded)&flagSuperseded != 0
 	p.Own = r.taskSet()
 	p.Take = r.handovers()
 	p.Release = r.handovers()
@@ -144,6 +144,15 @@ func open(b []byte, magic byte, what string) (*reader, error) {
 			what, ErrVersion, b[1], wireVersion)
 	}
 	return &reader{b: b[2:]}, nil
+}
+
+// flags reads a byte of flags, of which only some exist: to ignore a new one would misread what it says.
+func (r *reader) flags(known byte) byte {
+	f := r.byte()
+	if f&^known != 0 {
+		r.fail("unknown flags %#x", f)
+	}
+	return f
 }
 
 // end checks that nothing is left.
