@@ -72,7 +72,7 @@ func (w *world) noteCaughtUp() {
 			continue
 		}
 		for i, t := range w.tasks {
-			if s := h.proc.stores[i]; h.proc.machine.Task(t.id).Phase == handover.Learning && s != nil && t.end()-s.pos <= acceptableLag {
+			if s := h.proc.stores[i]; h.proc.machine.Task(t.id).Phase.Copies() && s != nil && t.end()-s.pos <= acceptableLag {
 				h.proc.caughtUp[i] = true
 			}
 		}

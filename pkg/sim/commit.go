@@ -14,6 +14,7 @@ type commit struct {
 	lease   handover.Lease
 	parts   []commitPart
 	release bool
+	opening *work // the first commit of a task that has no committed offset
 	arrived bool
 	verdict verdict
 	waiting bool // the process still waits for the answer
@@ -90,6 +91,9 @@ func (w *world) deliver(c *commit) bool {
 	switch {
 	case !c.arrived && !c.dropped:
 		w.arrive(c)
+		if !w.quiet && c.waiting && !c.proc.paused && w.chance(w.deafness) {
+			c.proc.unanswered(c)
+		}
 	case c.waiting && c.proc.paused:
 		return false
 	case c.waiting && c.dropped:
@@ -156,6 +160,9 @@ func (p *process) answer(c *commit) {
 			p.refused(c)
 		}
 	}
+	if c.opening != nil {
+		p.firstDone(c, outcome)
+	}
 	p.reconcile()
 }
 
@@ -186,6 +193,9 @@ func (p *process) unanswered(c *commit) {
 		p.releaseDone(c, handover.Unknown)
 	case !p.world.breaks(SilenceAfterUnanswered):
 		p.machine.CommitDone(c.tasks(), c.lease, handover.Unknown)
+	}
+	if c.opening != nil {
+		p.firstDone(c, handover.Unknown)
 	}
 	p.reconcile()
 }

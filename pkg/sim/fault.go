@@ -16,7 +16,7 @@ const (
 	twin                      // a second process under an instance id that is in use
 	crash                     // kill -9
 	crashLeader               // the same, to the leader before its sync
-	crashTaker                // the same, to one that takes a task or has just taken it
+	crashTaker                // the same, to one whose takeover its former owner has not heard of
 	crashWiped                // the same, and the disk is lost
 	stopRelease               // SIGTERM: commit, leave the group
 	stopKeep                  // SIGTERM: commit, stay in the group for a restart
@@ -52,13 +52,13 @@ type faultMix [numFaults]int
 // drawFaults picks the kinds of one history: most have some kinds only, so that these are dense.
 func (w *world) drawFaults() {
 	often := [numFaults]int{
-		startHost: 10, addHost: 2, twin: 1, crash: 4, crashLeader: 3, crashTaker: 3, crashWiped: 2, stopRelease: 2, stopKeep: 2, markLeaving: 6,
+		startHost: 10, addHost: 2, twin: 1, crash: 4, crashLeader: 3, crashTaker: 10, crashWiped: 2, stopRelease: 2, stopKeep: 2, markLeaving: 6,
 		cancelLeave: 2, giveUp: 1, pause: 4, resume: 6, expel: 4, missRound: 6, ownClock: 2, loseJoin: 4, losePlan: 6, loseCommit: 4,
 		loseAnswer: 6, giveUpCommit: 6, failTask: 4, lateJoin: 1, lie: 1, forgetGroup: 1,
 	}
 	if w.dense {
 		w.faults = faultMix{
-			startHost: 14, markLeaving: 12, cancelLeave: 10, crash: 4, crashTaker: 10, pause: 4, resume: 8, losePlan: 6, loseAnswer: 20, giveUpCommit: 12,
+			startHost: 14, markLeaving: 12, cancelLeave: 10, crash: 4, crashTaker: 40, pause: 4, resume: 8, losePlan: 6, loseAnswer: 20, giveUpCommit: 12,
 			missRound: 8, expel: 3, failTask: 1,
 		}
 		return
@@ -140,10 +140,7 @@ func (f fault) canHit(p *process) bool {
 	case crashLeader:
 		return w.group.state == completing && w.group.leader == p.member
 	case crashTaker:
-		return slices.ContainsFunc(w.tasks, func(t *task) bool {
-			st := p.machine.Task(t.id)
-			return st.Phase.Holds() && !st.Phase.InRelease() && st.Release != assign.ReleaseID{}
-		})
+		return slices.ContainsFunc(w.tasks, func(t *task) bool { return p.justTook(t) })
 	case stopRelease, stopKeep, pause:
 		return !p.paused
 	case markLeaving:
@@ -169,6 +166,16 @@ func (f fault) canHit(p *process) bool {
 	default:
 		return true
 	}
+}
+
+// justTook says whether the process runs a task whose former owner does not know yet that its release was
+// written.
+func (p *process) justTook(t *task) bool {
+	r := p.runs[t.index]
+	if r == nil || r.stopped || p.machine.Task(t.id).Release == (assign.ReleaseID{}) || slices.Equal(r.pos, r.acked) && p.world.chance(0.8) {
+		return false
+	}
+	return slices.ContainsFunc(p.world.processes(), func(o *process) bool { return o != p && o.machine.Task(t.id).Phase.InRelease() })
 }
 
 func (w *world) hit(f fault, p *process) bool {
@@ -295,51 +302,6 @@ func (w *world) arriveLate() bool {
 	w.group.join(m, j.report, false)
 	w.note("an old join of %s arrives (%s): %s", m.id, reportString(j.report), &w.group)
 	return true
-}
-
-// garble changes a report on its way as the broken rules and lies want it.
-func (p *process) garble(r assign.Report) assign.Report {
-	w := p.world
-	switch {
-	case w.breaks(TakingClaimed):
-		r.Taking = nil
-	case w.breaks(ReleaseOrdered) && r.Leaving:
-		r.Owned = nil
-	case w.breaks(ClaimsWhatRuns):
-		r.Owned = slices.Clone(p.lastPlan.Own)
-		for _, h := range p.lastPlan.Take {
-			r.Owned = append(r.Owned, h.Task)
-		}
-	}
-	if !p.lies {
-		return r
-	}
-	p.lies = false
-	w.unfenced = true
-	r.Owned, r.Releasing, r.Taking = slices.Clone(r.Owned), slices.Clone(r.Releasing), slices.Clone(r.Taking)
-	r.Learning, r.Ready, r.Standby = slices.Clone(r.Learning), slices.Clone(r.Ready), slices.Clone(r.Standby)
-	for range 1 + w.rng.IntN(3) {
-		t := w.tasks[w.rng.IntN(len(w.tasks))].id
-		if w.chance(0.1) {
-			t.Partition += 100 // unknown
-		}
-		h := assign.Handover{Task: t, Release: assign.ReleaseID{Generation: w.group.gen - int32(w.rng.IntN(3)), Owner: p.member}}
-		switch w.rng.IntN(6) {
-		case 0:
-			r.Owned = append(r.Owned, t)
-		case 1:
-			r.Releasing = append(r.Releasing, h)
-		case 2:
-			r.Taking = append(r.Taking, h)
-		case 3:
-			r.Learning = append(r.Learning, assign.Copy{Task: t, Position: int64(w.rng.IntN(100)) - 5})
-		case 4:
-			r.Ready = append(r.Ready, t)
-		case 5:
-			r.Standby = append(r.Standby, assign.Copy{Task: t, Position: 1 << 40})
-		}
-	}
-	return r
 }
 
 func (w *world) anyHost(ok func(*host) bool) *host {

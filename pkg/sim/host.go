@@ -15,6 +15,7 @@ type host struct {
 	name     string
 	instance string // the instance id; a twin has that of another host
 	capacity uint32
+	pace     float64 // how often its process gets its turn
 	proc     *process
 	gone     bool // nothing is started here again
 
@@ -65,6 +66,7 @@ func (p *process) running() bool { return p.host.proc == p }
 
 func (w *world) newHost(instance string) *host {
 	h := &host{name: fmt.Sprintf("h%d", len(w.hosts)+1), capacity: uint32(w.rng.IntN(3)), disk: make([]*store, len(w.tasks))}
+	h.pace = []float64{0.15, 1, 1}[w.rng.IntN(3)]
 	h.instance = instance
 	if instance == "" {
 		h.instance = "i-" + h.name

@@ -13,7 +13,7 @@ type task struct {
 	stateful bool
 
 	input     []int64 // per partition: the log's end
-	committed []int64 // per partition: the committed offset
+	committed []int64 // per partition: the committed offset, or none
 	metadata  string  // of the committed offsets; all partitions are committed in one request
 	changelog []entry
 	durable   []cell // per partition: what the whole changelog says
@@ -34,10 +34,13 @@ type entry struct {
 	cell cell
 }
 
+// none is the committed offset of a partition that has none.
+const none = -1
+
 func newTask(index int, id assign.TaskID, stateful bool, parts int) *task {
 	return &task{
 		index: index, id: id, stateful: stateful,
-		input: make([]int64, parts), committed: make([]int64, parts), durable: make([]cell, parts),
+		input: make([]int64, parts), committed: slices.Repeat([]int64{none}, parts), durable: make([]cell, parts),
 	}
 }
 

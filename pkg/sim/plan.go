@@ -13,20 +13,13 @@ type orders struct {
 	taken, released                    assign.ReleaseID
 }
 
-func (o *orders) told(m string) bool {
-	for _, list := range [][]string{o.own, o.take, o.release, o.learn, o.standby} {
-		if slices.Contains(list, m) {
-			return true
-		}
-	}
-	return false
-}
-
 // claims is what the members' machines said about one task, whatever became of it on the way to the leader.
 type claims struct {
 	owned, releasing, taking []*member
 	releaseIDs               map[string]assign.ReleaseID
-	ready, learning, copies  []*member
+	ready                    []*member // copies that are caught up
+	learners                 []*member // the learners among these
+	copies                   []*member
 }
 
 // checkPlan demands of a plan, task by task:
@@ -46,6 +39,20 @@ func (w *world) checkPlan(in assign.Input, plan assign.Plan) {
 			w.fail("rule 10", "generation %d: orders for %s, which is no member", in.Generation, id)
 		}
 	}
+	told := w.ordersOf(plan)
+	for _, t := range w.tasks {
+		w.checkShape(t, told[t.id])
+		w.checkLeaving(t, told[t.id])
+		if w.violation == nil && !w.unfenced {
+			w.checkClaims(t, told[t.id])
+		}
+		if w.violation != nil {
+			return
+		}
+	}
+}
+
+func (w *world) ordersOf(plan assign.Plan) map[assign.TaskID]*orders {
 	told := map[assign.TaskID]*orders{}
 	for _, t := range w.tasks {
 		told[t.id] = &orders{}
@@ -68,15 +75,7 @@ func (w *world) checkPlan(in assign.Input, plan assign.Plan) {
 			told[t].standby = append(told[t].standby, m.id)
 		}
 	}
-	for _, t := range w.tasks {
-		w.checkShape(t, told[t.id])
-		if w.violation == nil && !w.unfenced {
-			w.checkClaims(t, told[t.id])
-		}
-		if w.violation != nil {
-			return
-		}
-	}
+	return told
 }
 
 func (w *world) checkOrderOfMembers(in assign.Input, plan assign.Plan) {
@@ -108,6 +107,10 @@ func (w *world) checkShape(t *task, o *orders) {
 	if n := len(all); n != len(slices.Compact(all)) {
 		w.fail("rule 10", "task %s: a member has two roles: %+v", t.id, *o)
 	}
+}
+
+// checkLeaving: who does not stay is given nothing new.
+func (w *world) checkLeaving(t *task, o *orders) {
 	for _, m := range w.group.members {
 		if w.stays(m) {
 			continue
@@ -141,11 +144,11 @@ func (w *world) claimsOf(t *task) claims {
 		if slices.ContainsFunc(r.Taking, func(h assign.Handover) bool { return h.Task == t.id }) {
 			c.taking = append(c.taking, m)
 		}
-		if copyOf(r.Learning) {
-			c.learning = append(c.learning, m)
-		}
 		if slices.Contains(r.Ready, t.id) {
 			c.ready = append(c.ready, m)
+			if copyOf(r.Learning) {
+				c.learners = append(c.learners, m)
+			}
 		}
 		if (copyOf(r.Learning) || copyOf(r.Standby) || copyOf(r.Local)) && !w.superseded(m) {
 			c.copies = append(c.copies, m)
@@ -189,8 +192,8 @@ func (w *world) checkOwned(t *task, o *orders, c claims) {
 		if w.stays(owner) || !t.stateful {
 			return
 		}
-		if i := slices.IndexFunc(c.ready, w.stays); i >= 0 {
-			w.fail("rule 3", "task %s of %s, which leaves, has the ready learner %s and does not move", t.id, owner.id, c.ready[i].id)
+		if i := slices.IndexFunc(c.learners, w.stays); i >= 0 {
+			w.fail("rule 3", "task %s of %s, which leaves, has the ready learner %s and does not move", t.id, owner.id, c.learners[i].id)
 		}
 		if len(o.learn) == 0 && w.policy.MaxLearners == 0 && slices.ContainsFunc(w.group.members, w.stays) {
 			w.fail("rule 2", "task %s of %s, which leaves, has no learner", t.id, owner.id)
@@ -224,7 +227,7 @@ func (w *world) checkUnclaimed(t *task, o *orders, c claims) {
 		if !w.stays(m) && slices.ContainsFunc(w.group.members, w.stays) {
 			w.fail("rule 2", "unclaimed task %s goes to %s, which does not stay", t.id, m.id)
 		}
-	case slices.ContainsFunc(c.ready, w.stays) && !slices.Contains(c.ready, m):
+	case slices.ContainsFunc(c.learners, w.stays) && !slices.Contains(c.learners, m):
 		w.fail("rule 4", "unclaimed task %s goes to %s, not to its ready learner", t.id, m.id)
 	case !slices.Contains(c.copies, m):
 		w.fail("rule 4", "unclaimed task %s goes to %s, which has no copy of it", t.id, m.id)

@@ -98,10 +98,10 @@ func (p *process) reconcile() {
 		if !st.Phase.InRelease() {
 			p.looked[i] = nil
 		}
-		if st.Phase != handover.Learning {
+		if !st.Phase.Copies() {
 			p.checks[i] = 0
 		}
-		if st.Phase != handover.Learning && st.Phase != handover.Standby && st.Phase != handover.Taking {
+		if !st.Phase.Copies() && st.Phase != handover.Taking {
 			p.caughtUp[i] = false
 		}
 	}

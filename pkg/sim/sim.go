@@ -140,7 +140,7 @@ func (w *world) act() bool {
 		return w.expireDead()
 	}
 	p := w.anyProcess(func(p *process) bool { return !p.paused })
-	if p == nil {
+	if p == nil || !w.chance(p.host.pace) {
 		return false
 	}
 	if w.chance(w.haste) {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -34,23 +35,17 @@ func TestSimHistories(t *testing.T) {
 			t.Fatalf("STREAMWORKER_SIM_SEED: %v", err)
 		}
 		r, err := sim.Run(seed, sim.Options{Trace: true})
-		for _, line := range r.Trace {
-			t.Log(line)
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		failOn(t, err)
+		t.Log("\n" + strings.Join(r.Trace, "\n"))
 		return
 	}
-	n := histories(t, 2000)
-	total, err := playAll(n)
-	if err != nil {
-		var v *sim.Violation
-		if errors.As(err, &v) {
-			t.Fatalf("%s\n%s", v.Story(), v)
-		}
-		t.Fatal(err)
+	n := 2000
+	if testing.Short() {
+		n = 200
 	}
+	n = histories(t, n)
+	total, err := playAll(n)
+	failOn(t, err)
 	t.Logf("%d histories: %d rounds, %d handovers, %d owners told again of which %d found the release there; at most %d rounds from the last event to rest",
 		n, total.Rounds, total.Handovers, total.ToldAgain, total.FoundReleased, total.RestRounds)
 	t.Logf("faults and events: %v", total.Faults)
@@ -65,6 +60,16 @@ func TestSimHistories(t *testing.T) {
 	}
 	if total.Handovers < n || total.FoundReleased < n/100 {
 		t.Errorf("too few handovers, or too few that are repeated, to be of use")
+	}
+}
+
+func failOn(t *testing.T, err error) {
+	t.Helper()
+	var v *sim.Violation
+	if errors.As(err, &v) {
+		t.Fatalf("%s\n%s", v.Story(), v)
+	} else if err != nil {
+		t.Fatal(err)
 	}
 }
 

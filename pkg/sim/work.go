@@ -3,14 +3,30 @@ package sim
 import (
 	"slices"
 
+	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// stage is the next thing to do for a task in its phase.
+type stage uint8
+
+const (
+	fetch       stage = iota // the committed offset; a release flushes here
+	commitFirst              // there is none: commit where the task starts
+	askEnd                   // of the changelog
+	restore                  // up to it, or to the token's position
+	start                    // to process
+	use                      // what was fetched
+	send                     // the release
+	flushLate                // FlushBeforeRelease is broken
+	await                    // an answer
 )
 
 // work is what is under way for a task in one phase: a fetch of its committed offset, a restore.
 type work struct {
 	phase   handover.Phase
 	epoch   uint64
-	stage   int
+	stage   stage
 	offsets []int64
 	found   handover.Metadata
 	target  int // the changelog position to restore to
@@ -52,11 +68,9 @@ func (p *process) taskStep(t *task) bool {
 			return p.poll(t) || p.tail(t)
 		}
 		return p.tail(t) || p.poll(t)
-	case handover.Learning:
-		caughtUp := p.tail(t)
-		return p.checkLag(t) || caughtUp
-	case handover.Standby:
-		return p.tail(t)
+	case handover.Learning, handover.Standby:
+		moved := p.tail(t)
+		return p.checkLag(t) || moved
 	default:
 		if r := p.runs[t.index]; r != nil && r.orphan {
 			return w.consume(p, r, w.rng.IntN(len(r.pos)), 2)
@@ -98,16 +112,34 @@ func (p *process) open(t *task) bool {
 		return true
 	}
 	switch wk.stage {
-	case 0:
+	case fetch:
 		if !p.machine.MayOpen(t.id) && !w.breaks(OpenAfterAnswer) {
 			return false
 		}
 		wk.fetch(t)
-		wk.stage = 1
-	case 1:
+		wk.stage = askEnd
+		if slices.Contains(wk.offsets, none) {
+			wk.stage = commitFirst
+		}
+	case commitFirst:
+		lease, ok := p.machine.Lease()
+		if !ok || lease == p.silent {
+			return false
+		}
+		wk.offsets = make([]int64, len(wk.offsets))
+		wk.found = handover.Metadata{Committer: lease.Member}
+		if !w.breaks(SilenceAfterUnanswered) {
+			p.machine.CommitSent([]assign.TaskID{t.id})
+		}
+		w.send(&commit{
+			proc: p, lease: lease, waiting: true, opening: wk,
+			parts: []commitPart{{task: t, epoch: wk.epoch, offsets: wk.offsets, metadata: wk.found.String()}},
+		})
+		wk.stage = await
+	case askEnd:
 		wk.target = t.end()
-		wk.stage = 2
-	case 2:
+		wk.stage = restore
+	case restore:
 		if t.stateful {
 			s := p.store(t)
 			s.replay(t, 1+w.rng.IntN(6), wk.target)
@@ -115,35 +147,54 @@ func (p *process) open(t *task) bool {
 				return true
 			}
 		}
-		wk.stage = 3
-	case 3:
-		epoch := p.epochOf(t, wk.epoch)
-		p.work[t.index] = nil
-		if !p.machine.Opened(t.id, epoch, wk.found.Committer) {
-			return true
-		}
-		r := &run{
-			task: t, epoch: epoch, committer: wk.found.Committer,
-			pos: slices.Clone(wk.offsets), flushed: slices.Clone(wk.offsets), acked: wk.offsets,
-		}
-		if t.stateful {
-			s := p.store(t)
-			r.cells, r.changelog = slices.Clone(s.cells), s.pos
-		} else {
-			r.cells = slices.Clone(t.durable)
-		}
-		p.runs[t.index] = r
-		w.note("%s runs %s at %v, state %v", p.name, t.id, r.pos, r.cells)
+		wk.stage = start
+	case start:
+		p.start(t, wk)
+	default:
+		return false
 	}
 	return true
+}
+
+// start makes a task that is up to date a run, if the order still stands.
+func (p *process) start(t *task, wk *work) {
+	epoch := p.epochOf(t, wk.epoch)
+	p.work[t.index] = nil
+	if !p.machine.Opened(t.id, epoch, wk.found.Committer) {
+		return
+	}
+	r := &run{
+		task: t, epoch: epoch, committer: wk.found.Committer,
+		pos: slices.Clone(wk.offsets), flushed: slices.Clone(wk.offsets), acked: wk.offsets,
+	}
+	if t.stateful {
+		s := p.store(t)
+		r.cells, r.changelog = slices.Clone(s.cells), s.pos
+	} else {
+		r.cells = slices.Clone(t.durable)
+	}
+	p.runs[t.index] = r
+	p.world.note("%s runs %s at %v, state %v", p.name, t.id, r.pos, r.cells)
+}
+
+// firstDone goes on with an opening that had to commit where the task starts.
+func (p *process) firstDone(c *commit, o handover.Outcome) {
+	i := c.parts[0].task.index
+	switch {
+	case p.work[i] != c.opening:
+	case o == handover.Acknowledged:
+		c.opening.stage = askEnd
+	default:
+		p.work[i] = nil // from the start
+	}
 }
 
 // look fetches the committed offset for an owner that was told to release again.
 func (p *process) look(t *task) bool {
 	w, wk := p.world, p.workOn(t)
-	if wk.stage == 0 {
+	if wk.stage == fetch {
 		wk.fetch(t)
-		wk.stage = 1
+		wk.stage = use
 		return true
 	}
 	p.looked[t.index] = wk.offsets
@@ -168,12 +219,12 @@ func (p *process) release(t *task) bool {
 	r := p.runs[t.index]
 	late := w.breaks(FlushBeforeRelease)
 	switch wk.stage {
-	case 0:
+	case fetch:
 		if r != nil && !late && !p.flush(t) {
 			return false
 		}
-		wk.stage = 1
-	case 1:
+		wk.stage = send
+	case send:
 		lease, ok := p.machine.ReleaseSent(t.id, p.epochOf(t, wk.epoch))
 		if !ok {
 			return false
@@ -184,19 +235,25 @@ func (p *process) release(t *task) bool {
 			part = p.part(t, m, wk.epoch)
 			m.Token.Positions = []int64{int64(r.changelog)}
 		} else {
-			part.offsets = p.looked[t.index]
+			part.offsets = slices.Clone(p.looked[t.index])
+			for i := range part.offsets {
+				part.offsets[i] = max(part.offsets[i], 0)
+			}
 			m.Token.Positions = []int64{int64(t.end())}
 		}
 		part.metadata = m.String()
 		w.send(&commit{proc: p, lease: lease, waiting: true, release: true, parts: []commitPart{part}})
-		wk.stage = 2
-	case 2:
-		if r != nil && late {
+		wk.stage = await
+		if late {
+			wk.stage = flushLate
+		}
+	case flushLate:
+		if r != nil {
 			p.flush(t)
 		}
-		wk.stage = 3
+		wk.stage = await
 	default:
-		return false // waits for the answer
+		return false
 	}
 	return true
 }
@@ -205,7 +262,7 @@ func (p *process) release(t *task) bool {
 func (p *process) poll(t *task) bool {
 	w, wk := p.world, p.workOn(t)
 	st := p.machine.Task(t.id)
-	if wk.stage == 0 {
+	if wk.stage == fetch {
 		wk.fetch(t)
 		tok := wk.found.Token
 		if w.breaks(TokenAwaited) {
@@ -215,21 +272,21 @@ func (p *process) poll(t *task) bool {
 			return false
 		}
 		wk.found.Token = tok
-		wk.stage = 1
+		wk.stage = use
 		return true
 	}
 	tok := *wk.found.Token
 	if w.breaks(TokenIdentity) {
 		tok.Release = st.Release
 	}
-	wk.stage = 0
+	wk.stage = fetch
 	if !p.machine.TokenSeen(t.id, p.epochOf(t, wk.epoch), &tok) {
 		return true
 	}
 	now := p.machine.Task(t.id)
-	next := &work{phase: now.Phase, epoch: now.Epoch, stage: 2, offsets: wk.offsets, found: wk.found, target: int(tok.Positions[0])}
+	next := &work{phase: now.Phase, epoch: now.Epoch, stage: restore, offsets: wk.offsets, found: wk.found, target: int(tok.Positions[0])}
 	if w.breaks(TokenPositions) {
-		next.stage = 3
+		next.stage = start
 	}
 	p.work[t.index] = next
 	w.result.Handovers++
@@ -248,7 +305,7 @@ func (p *process) tail(t *task) bool {
 	return s.pos != before
 }
 
-// checkLag tells the machine whether a learner has caught up: twice in a row within the acceptable lag.
+// checkLag tells the machine whether a copy has caught up: twice in a row within the acceptable lag.
 func (p *process) checkLag(t *task) bool {
 	st := p.machine.Task(t.id)
 	near := t.end()-p.store(t).pos <= acceptableLag
@@ -259,7 +316,7 @@ func (p *process) checkLag(t *task) bool {
 	ready := p.checks[t.index] >= 2
 	p.machine.CopyReady(t.id, st.Epoch, ready)
 	if ready != st.Ready {
-		p.world.note("%s: learner of %s ready: %v", p.name, t.id, ready)
+		p.world.note("%s: copy of %s ready: %v", p.name, t.id, ready)
 	}
 	return ready != st.Ready || near && !ready
 }

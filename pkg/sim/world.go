@@ -29,6 +29,7 @@ type world struct {
 	dense     bool    // few tasks and hosts, faults where they matter
 	haste     float64 // how much rounds get on, compared with tasks
 	faultRate float64 // how often a step is a fault
+	deafness  float64 // how often the answer to a commit is lost, beside the faults
 	clock     int64
 
 	// unfenced: somebody lied or an old join came late in this history. Members then believe leases
@@ -50,6 +51,7 @@ func newWorld(seed uint64, opt Options) *world {
 	w.haste = []float64{0.2, 0.4, 0.6}[w.rng.IntN(3)]
 	tasks, hosts := 1+w.rng.IntN(5), 2+w.rng.IntN(3)
 	if w.dense {
+		w.deafness = []float64{0, 0.1, 0.3}[w.rng.IntN(3)]
 		tasks, hosts = 1+w.rng.IntN(2), 2+w.rng.IntN(3)
 	}
 	for i := range tasks {
@@ -64,7 +66,7 @@ func newWorld(seed uint64, opt Options) *world {
 	if w.chance(0.2) {
 		// A group of plain consumers is being upgraded: its offsets are good, its metadata is not ours.
 		for _, t := range w.tasks {
-			t.metadata = "written by somebody else"
+			t.metadata, t.committed = "written by somebody else", make([]int64, len(t.input))
 		}
 	}
 	w.policy = assign.Policy{BalancingFactor: 2 + w.rng.IntN(2), MaxLearners: w.rng.IntN(3), Standbys: max(0, w.rng.IntN(4)-2)}
@@ -194,6 +196,9 @@ func (w *world) lead() {
 	w.rng.Shuffle(len(in.Members), func(i, j int) { in.Members[i], in.Members[j] = in.Members[j], in.Members[i] })
 	plan := assign.Assign(in)
 	w.checkPlan(in, plan)
+	if w.chance(0.1) {
+		w.checkLies(in)
+	}
 	if w.breaks(IdentityKept) {
 		for _, mp := range plan {
 			for _, list := range [][]assign.Handover{mp.Release, mp.Take} {

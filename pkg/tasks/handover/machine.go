@@ -136,8 +136,6 @@ func (m *Machine) adoptCopy(s *TaskState, p Phase) {
 		s.Phase = p
 		if p == Standby {
 			s.said = false
-		} else if s.Ready {
-			m.sayReady()
 		}
 		return
 	}
