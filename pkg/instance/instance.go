@@ -205,7 +205,12 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 		return nil, err
 	}
 	p.bus = control.NewBus(p.clients.control, c.App, i.log)
-	if err := p.bus.EnsureTopic(ctx, c.InternalTopics.Replication); err != nil {
+	if c.InternalTopics.Create {
+		err = p.bus.EnsureTopic(ctx, c.InternalTopics.Replication)
+	} else {
+		err = p.bus.CheckTopic(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return p, i.connect(p, lay)
