@@ -174,11 +174,14 @@ func figures(took []harness.Takeover) string {
 }
 
 // reportPauses prints the longest time without output since the last reset, of partitions that moved and of those
-// that did not.
+// that did not, as far as they have input.
 func (s *scene) reportPauses(moved []int32) {
 	s.t.Helper()
 	var of, others []time.Duration
 	for p, pause := range s.watch.Pauses() {
+		if !slices.Contains(s.input, fmt.Sprintf("0_%d", p)) {
+			continue
+		}
 		if slices.Contains(moved, int32(p)) {
 			of = append(of, pause)
 		} else {
