@@ -17,6 +17,9 @@
 // come to rest again when these end. Each history draws the kinds of faults it has, so that some are
 // dense in one kind. The same seed gives the same history.
 //
+// A test that fails prints the seed and the trace; STREAMWORKER_SIM_SEED=N go test -run TestSimHistories -v plays that
+// history again, and STREAMWORKER_SIM_HISTORIES=N plays that many.
+//
 // What the checker demands is in check.go (of every state), plan.go (of every plan) and rest.go (in the end).
 // That it would notice is shown by [Rule]: each rule of the handover can be switched off in the modelled
 // part of a process, and then histories fail.

@@ -229,6 +229,8 @@ func (w *world) hit(f fault, p *process) bool {
 		return w.failTask(p)
 	case lie:
 		p.lies = true
+	default:
+		return false
 	}
 	return true
 }

@@ -55,7 +55,7 @@ func newWorld(seed uint64, opt Options) *world {
 		tasks, hosts = 1+w.rng.IntN(2), 2+w.rng.IntN(3)
 	}
 	for i := range tasks {
-		// Every other subtopology reads one partition of each of two or three topics.
+		// Subtopology 1 reads two or three topics, so that its tasks have as many partitions; 2 is stateless.
 		sub := int32(w.rng.IntN(3))
 		parts := 1
 		if sub == 1 {
