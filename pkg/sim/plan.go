@@ -30,13 +30,11 @@ type claims struct {
 //	rule 4   an unclaimed task goes to its ready learner, else to a copy, else to one that stays; a repeated
 //	         order keeps its identity, and one under way is not undone
 //	rule 5   stateless tasks have no copies
-//	rule 9   the order of members does not matter
 //	rule 10  one own, or one release with one take; at most one learner; one role per member
-func (w *world) checkPlan(in assign.Input, plan assign.Plan) {
-	w.checkOrderOfMembers(in, plan)
+func (w *world) checkPlan(plan assign.Plan) {
 	for id := range plan {
 		if w.group.find(id) == nil {
-			w.fail("rule 10", "generation %d: orders for %s, which is no member", in.Generation, id)
+			w.fail("rule 10", "generation %d: orders for %s, which is no member", w.group.gen, id)
 		}
 	}
 	told := w.ordersOf(plan)
@@ -78,6 +76,7 @@ func (w *world) ordersOf(plan assign.Plan) map[assign.TaskID]*orders {
 	return told
 }
 
+// checkOrderOfMembers demands rule 9: the order of members does not matter.
 func (w *world) checkOrderOfMembers(in assign.Input, plan assign.Plan) {
 	in.Members = slices.Clone(in.Members)
 	slices.Reverse(in.Members)

@@ -195,7 +195,7 @@ func (w *world) lead() {
 	}
 	w.rng.Shuffle(len(in.Members), func(i, j int) { in.Members[i], in.Members[j] = in.Members[j], in.Members[i] })
 	plan := assign.Assign(in)
-	w.checkPlan(in, plan)
+	w.checkOrderOfMembers(in, plan)
 	if w.chance(0.1) {
 		w.checkLies(in)
 	}
@@ -208,6 +208,7 @@ func (w *world) lead() {
 			}
 		}
 	}
+	w.checkPlan(plan)
 	for _, m := range w.group.members {
 		m.plan = plan[m.id]
 	}
