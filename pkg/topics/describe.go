@@ -14,10 +14,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// grace is how long a topic may be unknown that the user has just created: brokers hear of it one after another.
+const grace = 2 * time.Second
+
 // Describe tells the partition counts and ids of topics that the user creates. A missing one is ErrMissing, one that
 // this client may not see ErrDenied.
 func Describe(ctx context.Context, cl *kgo.Client, names []string) (map[string]Info, error) {
 	found, failed, err := metadata(ctx, cl, names)
+	for waited := time.Duration(0); err == nil && anyUnknown(failed) && waited < grace && sleep(ctx, pause); waited += pause {
+		found, failed, err = metadata(ctx, cl, names)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +44,15 @@ func Describe(ctx context.Context, cl *kgo.Client, names []string) (map[string]I
 		return nil, errors.Join(problems...)
 	}
 	return found, nil
+}
+
+func anyUnknown(failed map[string]error) bool {
+	for _, cause := range failed {
+		if errors.Is(cause, kerr.UnknownTopicOrPartition) {
+			return true
+		}
+	}
+	return false
 }
 
 // metadata asks for the topics by name. A topic is in exactly one of the two maps. A topic whose partitions have no
