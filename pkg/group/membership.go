@@ -42,6 +42,7 @@ type Membership struct {
 	former  *formerIDs
 
 	joinWaits chan struct{} // closed when our first join waits at the coordinator
+	hurry     chan struct{} // holds one wish to ask the coordinator for a round under way
 	done      chan struct{} // closed when Run has ended
 
 	callbacks sync.Mutex
@@ -88,6 +89,7 @@ func NewMembership(cfg Config, h Handler) (*Membership, error) {
 		topics:    topicsOf(cfg.Subtopologies),
 		former:    former,
 		joinWaits: make(chan struct{}),
+		hurry:     make(chan struct{}, 1),
 		done:      make(chan struct{}),
 	}
 	m.mu.clock = clock{session: cfg.Session, heartbeat: cfg.Heartbeat, rebalance: cfg.RebalanceTimeout}
@@ -137,12 +139,21 @@ func (m *Membership) ForceRound() {
 	m.mu.Lock()
 	m.mu.forced = true
 	m.mu.Unlock()
-	m.Rejoin() // if it cannot, the join to come, or synced, sees to it
+	m.rejoin() // if it cannot, the join to come, or synced, sees to it
 }
 
-// Rejoin joins again at once. If a round is under way that this member has not heard of, it need not wait
-// for the next heartbeat. Otherwise it is one request for nothing, or a round if this member leads.
+// Rejoin makes the member join a round that it has not heard of, and would hear of at its next heartbeat
+// only: another instance has said that it waits for one. It returns at once; the coordinator is asked first,
+// as the join of a leader would begin a round of its own.
 func (m *Membership) Rejoin() {
+	select {
+	case m.hurry <- struct{}{}:
+	default: // it will be asked anyway
+	}
+}
+
+// rejoin makes kgo join, unless it is about to.
+func (m *Membership) rejoin() {
 	m.mu.Lock()
 	client, inSession := m.mu.client, m.mu.inSession
 	m.mu.Unlock()
@@ -243,7 +254,7 @@ func (m *Membership) synced(assigned []byte) error {
 	if m.mu.stale { // a round follows: lost has asked for it
 		m.mu.inSession = true
 		m.mu.Unlock()
-		m.Rejoin()
+		m.rejoin()
 		return nil
 	}
 	// A follower that joins with nothing new is given the plan of the running generation once more.
@@ -259,7 +270,7 @@ func (m *Membership) synced(assigned []byte) error {
 		m.handler.Plan(id, generation, plan)
 	}
 	if forced {
-		m.Rejoin()
+		m.rejoin()
 	}
 	return nil
 }

@@ -112,8 +112,8 @@ func TestRestartAfterKill(t *testing.T) {
 		cfg.FormerMemberFile = filepath.Join(t.TempDir(), "member")
 		first := startChild(t, k, cfg)
 		killed := first.wait("plan")
+		eventually(t, "the other has the plan of that round", func() bool { return len(other.generations()) == 2 })
 		first.kill()
-		before := len(other.generations())
 
 		started := time.Now()
 		second := startChild(t, k, cfg)
@@ -127,8 +127,8 @@ func TestRestartAfterKill(t *testing.T) {
 		if slices.Contains(ids, killed) || !slices.Contains(ids, id) || len(ids) != 2 {
 			t.Errorf("the group has %v; %s was killed, %s is new", ids, killed, id)
 		}
-		eventually(t, "the other has the plan", func() bool { return len(other.generations()) > before })
-		if got := len(other.generations()) - before; got != 1 {
+		eventually(t, "the other has the plan", func() bool { return len(other.generations()) > 2 })
+		if got := len(other.generations()) - 2; got != 1 {
 			t.Errorf("%d rounds, want one", got)
 		}
 	})

@@ -12,15 +12,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// watch keeps the clock, proves that we live when kgo does not, and removes former members, until ctx ends.
+// watch keeps the clock, asks the coordinator when kgo does not, and removes former members, until ctx ends.
 func (m *Membership) watch(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	tick := time.NewTicker(m.cfg.Heartbeat / 4)
 	defer tick.Stop()
 	joinWaits := m.joinWaits
-	var proving atomic.Bool
-	var proved time.Time // when the last proof was tried
+	var asking atomic.Bool
+	var asked time.Time
+	ask := func() {
+		if asking.CompareAndSwap(false, true) {
+			asked = time.Now()
+			wg.Go(func() {
+				defer asking.Store(false)
+				m.ask(ctx)
+			})
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -28,15 +37,13 @@ func (m *Membership) watch(ctx context.Context) {
 		case <-joinWaits:
 			joinWaits = nil
 			wg.Go(func() { m.removeFormer(ctx) })
+		case <-m.hurry:
+			ask()
 		case <-tick.C:
 			now := time.Now()
 			m.expire(now)
-			if m.silent(now) && now.Sub(proved) >= m.cfg.Heartbeat && proving.CompareAndSwap(false, true) {
-				proved = now
-				wg.Go(func() {
-					defer proving.Store(false)
-					m.prove(ctx)
-				})
+			if m.silent(now) && now.Sub(asked) >= m.cfg.Heartbeat {
+				ask()
 			}
 		}
 	}
@@ -52,7 +59,7 @@ func (m *Membership) expire(now time.Time) {
 		m.lost(fmt.Errorf("%w: session timeout %v, rebalance timeout %v", ErrSessionOver, m.cfg.Session, m.cfg.RebalanceTimeout), true)
 	}
 	m.callbacks.Unlock()
-	m.Rejoin() // if it was a false alarm, the session goes on: begin a round for a new lease
+	m.rejoin() // if it was a false alarm, the session goes on: begin a round for a new lease
 }
 
 // silent says whether the coordinator has not answered for longer than a heartbeat should take. kgo sends
@@ -63,8 +70,9 @@ func (m *Membership) silent(now time.Time) bool {
 	return m.mu.clock.member && now.Sub(m.mu.clock.alive) >= m.cfg.Heartbeat*5/4
 }
 
-// prove sends a heartbeat on a connection of its own.
-func (m *Membership) prove(ctx context.Context) {
+// ask sends a heartbeat on a connection of its own: to prove that we live, to learn whether we still are in
+// the group, and whether a round is under way.
+func (m *Membership) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Session/3)
 	defer cancel()
 	id, generation := m.clientMember()
@@ -80,6 +88,9 @@ func (m *Membership) prove(ctx context.Context) {
 			m.mu.clock.answered(sent)
 		}
 		m.mu.Unlock()
+		if err != nil {
+			m.rejoin()
+		}
 	case errors.Is(err, kerr.UnknownMemberID):
 		m.callbacks.Lock()
 		defer m.callbacks.Unlock()

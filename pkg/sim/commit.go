@@ -62,7 +62,7 @@ func (p *process) commitSome() bool {
 			continue
 		}
 		r.inflight = c
-		c.parts = append(c.parts, p.part(t, handover.Metadata{Committer: lease.Member}, r.epoch))
+		c.parts = append(c.parts, p.part(t, p.machine.Metadata(t.id), r.epoch))
 	}
 	if len(c.parts) == 0 {
 		return false

@@ -133,7 +133,7 @@ func (p *process) exit(leave bool) {
 			continue
 		}
 		l, _ := p.machine.Lease()
-		c := &commit{proc: p, lease: l, parts: []commitPart{p.part(t, handover.Metadata{Committer: l.Member}, 0)}}
+		c := &commit{proc: p, lease: l, parts: []commitPart{p.part(t, p.machine.Metadata(t.id), 0)}}
 		w.arrive(c)
 		p.answer(c)
 	}

@@ -10,8 +10,8 @@ import (
 type run struct {
 	task      *task
 	epoch     uint64
-	committer string  // found when it was opened
-	pos       []int64 // per partition: the next input
+	found     handover.Metadata // of the offset that it was opened at
+	pos       []int64           // per partition: the next input
 	cells     []cell
 	changelog int     // how far the changelog is in cells; equal to its end after a flush
 	flushed   []int64 // pos of the last flush

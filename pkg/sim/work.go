@@ -106,7 +106,7 @@ func (wk *work) fetch(t *task) {
 func (p *process) open(t *task) bool {
 	w, wk := p.world, p.workOn(t)
 	if r := p.runs[t.index]; r != nil { // ReopenAfterRelease is broken
-		if p.machine.Opened(t.id, wk.epoch, r.committer) {
+		if p.machine.Opened(t.id, wk.epoch, r.found) {
 			r.epoch, r.stopped = wk.epoch, false
 		}
 		return true
@@ -160,11 +160,11 @@ func (p *process) open(t *task) bool {
 func (p *process) start(t *task, wk *work) {
 	epoch := p.epochOf(t, wk.epoch)
 	p.work[t.index] = nil
-	if !p.machine.Opened(t.id, epoch, wk.found.Committer) {
+	if !p.machine.Opened(t.id, epoch, wk.found) {
 		return
 	}
 	r := &run{
-		task: t, epoch: epoch, committer: wk.found.Committer,
+		task: t, epoch: epoch, found: wk.found,
 		pos: slices.Clone(wk.offsets), flushed: slices.Clone(wk.offsets), acked: wk.offsets,
 	}
 	if t.stateful {
@@ -200,7 +200,7 @@ func (p *process) look(t *task) bool {
 	p.looked[t.index] = wk.offsets
 	found := wk.found
 	if w.breaks(LookWhenToldAgain) {
-		found = handover.Metadata{Committer: p.member}
+		found = p.machine.Metadata(t.id)
 	}
 	p.machine.Looked(t.id, p.epochOf(t, wk.epoch), found)
 	p.reconcile()
@@ -208,7 +208,7 @@ func (p *process) look(t *task) bool {
 	if p.machine.Task(t.id).Phase == handover.Released {
 		w.result.FoundReleased++
 	}
-	w.note("%s looked at %s: %v by %s: %s", p.name, t.id, wk.offsets, wk.found.Committer, p)
+	w.note("%s looked at %s: %v (%s): %s", p.name, t.id, wk.offsets, wk.found, p)
 	return true
 }
 

@@ -80,7 +80,6 @@ func (m *Manager) commitReady() {
 	if m.committing || !leased || m.stopping || m.txn != nil {
 		return
 	}
-	meta := handover.Metadata{Committer: lease.Member}
 	var sent []*slot
 	var tasks []assign.TaskID
 	var frozens []*frozen
@@ -91,7 +90,7 @@ func (m *Manager) commitReady() {
 			continue
 		}
 		sent, tasks, frozens = append(sent, s), append(tasks, t), append(frozens, s.commit)
-		offsets = append(offsets, offsetsOf(s.sub.sources(t), s.commit.offsets, meta)...)
+		offsets = append(offsets, offsetsOf(s.sub.sources(t), s.commit.offsets, m.machine.Metadata(t))...)
 	}
 	if len(sent) == 0 {
 		return

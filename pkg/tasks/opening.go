@@ -94,7 +94,7 @@ func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Le
 	}
 	if missing {
 		// Committed before the first record, so that a successor does not decide otherwise.
-		meta := handover.Metadata{Committer: lease.Member}
+		meta := handover.Metadata{Committer: lease.Member, After: c.meta.LastRelease()}
 		if o, err = m.cfg.Offsets.Commit(ctx, lease, offsetsOf(s.sub.sources(s.id), c.offsets, meta)); o != handover.Acknowledged {
 			return nil, o, fmt.Errorf("committing the first offsets: %w", err)
 		}
@@ -141,7 +141,7 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 		return
 	}
 	s.mode = restored
-	if !m.machine.Opened(s.id, epoch, c.meta.Committer) {
+	if !m.machine.Opened(s.id, epoch, c.meta) {
 		s.begun = false // the order has changed meanwhile
 		m.reconcile(s)
 		return

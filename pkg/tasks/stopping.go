@@ -97,13 +97,12 @@ func (m *Manager) lastCommit(deadline time.Time, clean map[assign.TaskID]bool) (
 	if !leased {
 		return false
 	}
-	meta := handover.Metadata{Committer: lease.Member}
 	var tasks []assign.TaskID
 	var offsets []Offset
 	for _, t := range sortedTasks(m.slots) {
 		if s := m.slots[t]; s.mode == halted && !s.closing && m.machine.MayCommit(t) {
 			tasks = append(tasks, t)
-			offsets = append(offsets, offsetsOf(s.sub.sources(t), s.release.offsets, meta)...)
+			offsets = append(offsets, offsetsOf(s.sub.sources(t), s.release.offsets, m.machine.Metadata(t))...)
 		}
 	}
 	if len(tasks) == 0 {

@@ -13,7 +13,8 @@
 //     commit's metadata. The commit names the lease; the broker refuses it under any other generation.
 //  3. The taker polls the committed offset until it sees the token of exactly this identity.
 //  4. An order that is repeated keeps its identity. An owner that is told again looks at the committed offset
-//     before it commits: its token there, or a commit by a member that it did not know of, means released.
+//     before it commits: its token there, or a commit that names this release as the last one (every ordinary
+//     commit names the release by which the task last changed hands), means released.
 //  5. An owner that was told to release never runs the task again from memory: told `own`, it opens it anew.
 //  6. While a commit is on its way, and after one without an answer, nothing more is committed for the task under
 //     the same lease, and if it failed it is not opened: the request may still arrive.

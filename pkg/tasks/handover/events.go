@@ -29,14 +29,14 @@ func (m *Machine) TokenSeen(t assign.TaskID, epoch uint64, tok *Token) bool {
 	return true
 }
 
-// Opened says that the task's state holds what its committed offset covers. Committer is whom the
-// offset's metadata named. It reports whether the task may process: the order may have changed meanwhile.
-func (m *Machine) Opened(t assign.TaskID, epoch uint64, committer string) bool {
+// Opened says that the task's state holds what its committed offset covers, with the metadata that was found
+// there. It reports whether the task may process: the order may have changed meanwhile.
+func (m *Machine) Opened(t assign.TaskID, epoch uint64, found Metadata) bool {
 	s := m.at(t, epoch, Opening)
 	if s == nil || !m.leased {
 		return false
 	}
-	s.Phase, s.seenBy = Running, committer
+	s.Phase, s.after, s.found = Running, found.LastRelease(), true
 	return true
 }
 
@@ -63,31 +63,26 @@ func (m *Machine) Failed(t assign.TaskID, epoch uint64) {
 	}
 }
 
-// Looked gives the committed metadata that an owner found which was told to release again. It moves
-// the task to Released if the release, or a commit by its taker, is there already, else to Releasing.
+// Looked gives the committed metadata that an owner found which was told to release again. It moves the task
+// to Released if the release is there, or a commit that came after it, else to Releasing.
 func (m *Machine) Looked(t assign.TaskID, epoch uint64, found Metadata) {
 	s := m.at(t, epoch, Looking)
 	if s == nil || !m.leased {
 		return
 	}
-	if found.Token != nil && found.Token.Release == s.Release {
+	// While this is the owner, only its own release can change what the task last changed hands by.
+	if last := found.LastRelease(); last == s.Release || s.found && last != s.after {
 		s.released()
+		// Without the token somebody has run the task since. If that was not the present taker, which waits for
+		// the token, it must be told `own`.
+		m.wantRound = m.wantRound || found.Token == nil || last != s.Release
 		return
 	}
-	if s.sent && found.Committer != m.lease.Member && found.Committer != s.seenBy {
-		// Only the taker of this very order can have committed since.
-		s.released()
-		return
-	}
-	if !s.sent {
-		s.seenBy = found.Committer
-	}
+	s.after, s.found = found.LastRelease(), true
 	s.Phase = Releasing
 }
 
-func (s *TaskState) released() {
-	s.Phase, s.Epoch, s.sent = Released, s.Epoch+1, false
-}
+func (s *TaskState) released() { s.Phase, s.Epoch = Released, s.Epoch+1 }
 
 // ReleaseSent says that the release is on its way. It reports whether it may be sent: the order may
 // have changed, or the lease ended.
@@ -96,7 +91,6 @@ func (m *Machine) ReleaseSent(t assign.TaskID, epoch uint64) (Lease, bool) {
 	if s == nil || !m.leased {
 		return Lease{}, false
 	}
-	s.sent = true
 	return m.lease, true
 }
 
@@ -110,7 +104,7 @@ func (m *Machine) ReleaseDone(t assign.TaskID, epoch uint64, o Outcome) {
 	case Acknowledged:
 		s.released()
 	case Declined:
-		s.Phase, s.sent = Refused, false
+		s.Phase = Refused
 		m.ForceRound()
 	case Unknown:
 		s.Phase = Unanswered

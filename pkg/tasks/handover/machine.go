@@ -116,9 +116,9 @@ func (m *Machine) adoptTake(s *TaskState, id assign.ReleaseID) {
 func (m *Machine) adoptRelease(s *TaskState, id assign.ReleaseID) {
 	switch {
 	case s.Phase == Running:
-		seenBy := s.seenBy
+		after := s.after
 		s.enter(Releasing)
-		s.seenBy = seenBy
+		s.after, s.found = after, true
 	case s.Phase == Released && s.Release == id:
 		return
 	case s.Phase.InRelease():
@@ -165,6 +165,11 @@ func (m *Machine) Lease() (Lease, bool) { return m.lease, m.leased }
 func (m *Machine) MayCommit(t assign.TaskID) bool {
 	s := m.tasks[t]
 	return m.leased && s != nil && s.Phase == Running && s.pending != m.lease
+}
+
+// Metadata is what an ordinary commit of the task says, under the present lease.
+func (m *Machine) Metadata(t assign.TaskID) Metadata {
+	return Metadata{Committer: m.lease.Member, After: m.Task(t).after}
 }
 
 // MayOpen says whether the committed offset of an opening task may be fetched now. A commit that is on its

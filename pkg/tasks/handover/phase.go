@@ -64,10 +64,10 @@ type TaskState struct {
 	// Ready is set on a learner or standby that has caught up.
 	Ready bool
 
-	said    bool   // the last report said that the learner is ready
-	seenBy  string // committer found when the task was opened, or looked at for the first time
-	sent    bool   // a release of this order was sent and is not known to have been refused
-	pending Lease  // a commit under this lease is on its way, or got no answer: it may still arrive
+	said    bool             // the last report said that the learner is ready
+	after   assign.ReleaseID // last release found when the task was opened, or looked at for the first time
+	found   bool             // after is set
+	pending Lease            // a commit under this lease is on its way, or got no answer: it may still arrive
 }
 
 // Outcome is how a commit ended.

@@ -20,15 +20,16 @@ import (
 //	plan gen=N [member=M] [own=(T,...)] [take=(T:ID,...)] [release=(T:ID,...)] [learn=(T,...)] [standby=(T,...)] [superseded]
 //	lost
 //	token T id=ID          the poll of the committed offset found this token
-//	opened T [by=M]        state is up to date; M committed the offset
+//	opened T [after=ID]    state is up to date; the offset was committed after that release
 //	failed T
-//	looked T [by=M] [token=ID]
+//	looked T [after=ID | token=ID]
 //	send T                 may the release be sent?
 //	answer T OUTCOME       of the release: acknowledged, declined or unknown
 //	commit tasks=(T,...)   an ordinary commit is sent
 //	commit-answer OUTCOME tasks=(T,...) lease=M@N
 //	learner T ready|behind
 //	leave [deadline=MS]    cancel
+//	metadata T             what an ordinary commit says
 //	report                 what a join says
 //	remember NAME T        keeps the task's epoch; `epoch=NAME` makes a later event late
 //
@@ -80,16 +81,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		say("%s", choose(s.m.TokenSeen(id, epoch, tok), "starts", "waits"))
 	case "opened":
 		id, epoch := task()
-		say("%s", choose(s.m.Opened(id, epoch, value(d, "by", "")), "processes", "does not process"))
+		say("%s", choose(s.m.Opened(id, epoch, parseFound(t, d)), "processes", "does not process"))
 	case "failed":
 		s.m.Failed(task())
 	case "looked":
 		id, epoch := task()
-		found := handover.Metadata{Committer: value(d, "by", "")}
-		if v := value(d, "token", ""); v != "" {
-			found.Token = &handover.Token{Release: parseRelease(t, d, v)}
-		}
-		s.m.Looked(id, epoch, found)
+		s.m.Looked(id, epoch, parseFound(t, d))
 	case "send":
 		if l, ok := s.m.ReleaseSent(task()); ok {
 			say("sends under %s@%d", l.Member, l.Generation)
@@ -112,6 +109,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.m.SetLeaving(true, number(t, d, value(d, "deadline", "0")))
 	case "cancel":
 		s.m.SetLeaving(false, 0)
+	case "metadata":
+		id, _ := task()
+		return s.m.Metadata(id).String()
 	case "report":
 		return reportString(s.m.Report())
 	case "remember":
@@ -202,6 +202,17 @@ func parsePlan(t *testing.T, d *datadriven.TestData) assign.MemberPlan {
 		Own: parseTasks(t, d, "own"), Take: handovers("take"), Release: handovers("release"),
 		Learn: parseTasks(t, d, "learn"), Standby: parseTasks(t, d, "standby"), Superseded: d.HasArg("superseded"),
 	}
+}
+
+// parseFound is the metadata of a committed offset.
+func parseFound(t *testing.T, d *datadriven.TestData) (found handover.Metadata) {
+	if v := value(d, "after", ""); v != "" {
+		found.After = parseRelease(t, d, v)
+	}
+	if v := value(d, "token", ""); v != "" {
+		found.Token = &handover.Token{Release: parseRelease(t, d, v)}
+	}
+	return found
 }
 
 func parseTasks(t *testing.T, d *datadriven.TestData, key string) (out []assign.TaskID) {

@@ -22,7 +22,18 @@ type Token struct {
 // Metadata is what streamworker writes into the metadata of every offset that it commits.
 type Metadata struct {
 	Committer string // member id
-	Token     *Token // set on a release
+	// After is the release that the task last changed hands by; zero: none is known. Every owner hands it on,
+	// so that the one who made that release can tell that it was written, though its token is gone.
+	After assign.ReleaseID
+	Token *Token // set on a release, which then counts instead of After
+}
+
+// LastRelease is the last release of the task that the offset includes; zero: none is known.
+func (m Metadata) LastRelease() assign.ReleaseID {
+	if m.Token != nil {
+		return m.Token.Release
+	}
+	return m.After
 }
 
 // ErrForeignMetadata is returned for metadata that streamworker did not write, such as that of a group
@@ -31,11 +42,15 @@ var ErrForeignMetadata = errors.New("offset metadata was not written by streamwo
 
 const metadataVersion = "sw1"
 
-// String is the form stored in Kafka: "sw1 <committer>", and for a release
-// "sw1 <committer> <generation> <position,...> <last processed> <owner>". Kafka bounds it by offset.metadata.max.bytes (4096).
+// String is the form stored in Kafka: "sw1 <committer>", or "sw1 <committer> <generation> <owner>" after a
+// release, and for a release itself "sw1 <committer> <generation> <position,...> <last processed> <owner>". Kafka bounds it by offset.metadata.max.bytes (4096).
 func (m Metadata) String() string {
-	if m.Token == nil {
+	switch {
+	case m.Token != nil:
+	case m.After == assign.ReleaseID{}:
 		return metadataVersion + " " + escape(m.Committer)
+	default:
+		return fmt.Sprintf("%s %s %d %s", metadataVersion, escape(m.Committer), m.After.Generation, escape(m.After.Owner))
 	}
 	pos := make([]string, len(m.Token.Positions))
 	for i, p := range m.Token.Positions {
@@ -52,7 +67,7 @@ func (m Metadata) String() string {
 // ParseMetadata reads what String wrote. Anything else gives ErrForeignMetadata.
 func ParseMetadata(s string) (Metadata, error) {
 	f := strings.Split(s, " ")
-	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 6 {
+	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 4 && len(f) != 6 {
 		return Metadata{}, fmt.Errorf("%w: %.60q", ErrForeignMetadata, s)
 	}
 	m := Metadata{Committer: unescape(f[1])}
@@ -62,6 +77,10 @@ func ParseMetadata(s string) (Metadata, error) {
 	gen, err := strconv.ParseInt(f[2], 10, 32)
 	if err != nil {
 		return Metadata{}, fmt.Errorf("%w: generation %q", ErrForeignMetadata, f[2])
+	}
+	if len(f) == 4 {
+		m.After = assign.ReleaseID{Generation: int32(gen), Owner: unescape(f[3])}
+		return m, nil
 	}
 	last, err := strconv.ParseInt(f[4], 10, 64)
 	if err != nil {

@@ -25,6 +25,7 @@ func TestMetadataText(t *testing.T) {
 		{handover.Metadata{Committer: "two words"}, "sw1 two%20words"},
 		{handover.Metadata{Committer: "%"}, "sw1 %25"},
 		{handover.Metadata{Committer: "%20"}, "sw1 %2520"},
+		{handover.Metadata{Committer: "m-1", After: assign.ReleaseID{Generation: 3, Owner: "m 2"}}, "sw1 m-1 3 m%202"},
 		{handover.Metadata{Committer: "m-1", Token: token(7, "m-1", 0)}, "sw1 m-1 7 - 0 m-1"},
 		{handover.Metadata{Committer: "m-1", Token: token(7, "", 12, 0, 42)}, "sw1 m-1 7 0,42 12 %"},
 		{
@@ -44,7 +45,7 @@ func TestMetadataText(t *testing.T) {
 
 func TestForeignMetadata(t *testing.T) {
 	for _, s := range []string{
-		"", "sw1", "sw2 m-1", "written by somebody else", "sw1 m-1 7", "sw1 m-1 7 - 0", "sw1 m-1 x - 0 m-1",
+		"", "sw1", "sw2 m-1", "written by somebody else", "sw1 m-1 7", "sw1 m-1 7 - 0", "sw1 m-1 x m-2", "sw1 m-1 7 m-2 3", "sw1 m-1 x - 0 m-1",
 		"sw1 m-1 2147483648 - 0 m-1", "sw1 m-1 7 -1 0 m-1", "sw1 m-1 7 1,,2 0 m-1", "sw1 m-1 7 1,x 0 m-1",
 		"sw1 m-1 7 - later m-1", "sw1 m-1 7 - 0 m-1 more", "sw1  m-1 7 - 0", "AAAAAA==",
 	} {
@@ -91,6 +92,9 @@ func FuzzMetadataRoundTrip(f *testing.F) {
 	f.Add("a b%", "%20", int32(-1), int64(9), int64(-5), false)
 	f.Fuzz(func(t *testing.T, committer, owner string, gen int32, pos, last int64, release bool) {
 		m := handover.Metadata{Committer: committer}
+		if !release {
+			m.After = assign.ReleaseID{Generation: gen, Owner: owner}
+		}
 		if release {
 			m.Token = token(gen, owner, last, max(pos, 0))
 		}
