@@ -140,7 +140,7 @@ func (m *Manager) endTransaction() {
 	var owned []assign.TaskID
 	produced := false
 	for _, c := range x.cuts {
-		meta, ok := m.metadataOf(c, lease)
+		meta, ok := m.metadataOf(c)
 		if !ok {
 			m.abortTransaction(fmt.Errorf("the plan has taken task %s away", c.s.id))
 			return
@@ -168,8 +168,8 @@ func (m *Manager) endTransaction() {
 
 // metadataOf is what the commit says of one task; false: it may not be committed any more. A task that is
 // to be released is committed with its token.
-func (m *Manager) metadataOf(c cut, lease handover.Lease) (handover.Metadata, bool) {
-	meta := handover.Metadata{Committer: lease.Member}
+func (m *Manager) metadataOf(c cut) (handover.Metadata, bool) {
+	meta := m.machine.Metadata(c.s.id)
 	st := m.machine.Task(c.s.id)
 	if st.Phase == handover.Looking && c.release != nil {
 		// Told again. There is nothing to look for: the release is in this very transaction, which has not
