@@ -43,6 +43,9 @@ type Kafka struct {
 	Heartbeat        time.Duration
 	SessionTimeout   time.Duration
 	RebalanceTimeout time.Duration
+	// TransactionTimeout is how long a transaction may take, and how long one is waited for whose writer
+	// has died and cannot be fenced. Only under exactly once.
+	TransactionTimeout time.Duration
 }
 
 // InternalTopics says how changelogs, repartition topics and the control topic are made.
@@ -84,7 +87,7 @@ type Log struct {
 // Guarantee is what holds for results after a failure.
 type Guarantee string
 
-// The guarantees. ExactlyOnce is known but refused: it is not built yet.
+// The guarantees.
 const (
 	AtLeastOnce Guarantee = "at_least_once"
 	ExactlyOnce Guarantee = "exactly_once"

@@ -129,6 +129,7 @@ func (r *reader) kafka(n yamlnode.Node) {
 	k.Heartbeat = heartbeat.Duration(time.Second, 50*time.Millisecond, time.Hour)
 	k.SessionTimeout = session.Duration(15*time.Second, time.Second, day)
 	k.RebalanceTimeout = rebalance.Duration(time.Minute, time.Second, day)
+	k.TransactionTimeout = m.Get("transaction_timeout").Duration(10*time.Second, time.Second, time.Hour)
 	if k.SessionTimeout < 3*k.Heartbeat {
 		at := session
 		if !at.Exists() {
@@ -173,9 +174,6 @@ func (r *reader) internalTopics(n yamlnode.Node) {
 
 func (r *reader) guarantee(n yamlnode.Node) {
 	r.c.Guarantee = Guarantee(n.Enum(string(AtLeastOnce), string(AtLeastOnce), string(ExactlyOnce)))
-	if r.c.Guarantee == ExactlyOnce {
-		n.Errorf("write guarantee: at_least_once, which is the default", "exactly_once is not available in this version")
-	}
 }
 
 func (r *reader) instance(m *yamlnode.Map) {

@@ -55,15 +55,16 @@ type Instance struct {
 
 // parts are what a running instance is made of.
 type parts struct {
-	engine     *state.Engine
-	clients    *clients
-	coord      *group.Coordinator
-	membership *group.Membership
-	reader     *state.Reader
-	manager    *tasks.Manager
-	bus        *control.Bus
-	leave      *leave.Controller
-	journal    *leave.Journal
+	engine       *state.Engine
+	clients      *clients
+	coord        *group.Coordinator
+	transactions *transactions // nil under at least once
+	membership   *group.Membership
+	reader       *state.Reader
+	manager      *tasks.Manager
+	bus          *control.Bus
+	leave        *leave.Controller
+	journal      *leave.Journal
 
 	stopTasks    context.CancelFunc
 	tasksStopped chan struct{}
@@ -213,6 +214,11 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 	if err != nil {
 		return nil, err
 	}
+	if c.Guarantee == config.ExactlyOnce {
+		if p.transactions, err = i.newTransactions(ctx, p.clients.admin); err != nil {
+			return nil, err
+		}
+	}
 	return p, i.connect(p, lay)
 }
 
@@ -225,14 +231,18 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	p.reader = state.NewReader(p.clients.changelogs, state.ReaderConfig{BytesPerSecond: c.Learners.Bandwidth, Logger: i.log})
 	inc := p.journal.Incarnation()
 	member := &member{}
+	var transactions tasks.Transactions
+	if p.transactions != nil {
+		transactions = p.transactions
+	}
 	p.manager = tasks.NewManager(tasks.Config{
 		Identity: tasks.Identity{
 			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: lay.hash,
 		},
 		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
 		Offsets: offsets{p.coord}, Logs: logs{kadm.NewClient(p.clients.admin)}, Group: member,
-		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member.Expired) },
-		Events:      logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
+		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member.Expired) }, Transactions: transactions,
+		Events: logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
 	})
 	p.membership, err = group.NewMembership(group.Config{

@@ -29,6 +29,7 @@ const countFile = `
 app: %s
 kafka: {brokers: ["%s"], heartbeat: 200ms, session_timeout: 6s, rebalance_timeout: 20s}
 commit_interval: 50ms
+guarantee: %s
 threads: 2
 learners: {acceptable_lag: 100}
 streams:
@@ -41,23 +42,32 @@ streams:
 
 // bench is a Kafka with one counting application on it.
 type bench struct {
-	t       *testing.T
-	file    string // the configuration, with places for the app (three times) and the broker
-	app     string
-	brokers []string
-	dir     string
-	client  *kgo.Client
-	dialer  func(ctx context.Context, network, host string) (net.Conn, error) // of instances started from now on
-	sent    map[string]int64
-	log     *slog.Logger
+	t         *testing.T
+	guarantee config.Guarantee
+	mayAbort  bool   // something happens that no transaction survives
+	file      string // the configuration, with places for the app, the broker, the guarantee, and the app twice
+	app       string
+	brokers   []string
+	dir       string
+	client    *kgo.Client
+	dialer    func(ctx context.Context, network, host string) (net.Conn, error) // of instances started from now on
+	sent      map[string]int64
+	log       *slog.Logger
 
 	mu        sync.Mutex
 	takeovers []tasks.TakeoverInfo
 }
 
-func newBench(t *testing.T, partitions int32) *bench {
+// underBoth runs a test under at least once and under exactly once.
+func underBoth(t *testing.T, partitions int32, test func(*testing.T, *bench)) {
+	for _, g := range []config.Guarantee{config.AtLeastOnce, config.ExactlyOnce} {
+		t.Run(string(g), func(t *testing.T) { test(t, newBench(t, g, partitions)) })
+	}
+}
+
+func newBench(t *testing.T, guarantee config.Guarantee, partitions int32) *bench {
 	t.Helper()
-	b := &bench{t: t, file: countFile, app: fmt.Sprintf("instance-%d", time.Now().UnixNano()), dir: t.TempDir(), sent: map[string]int64{}}
+	b := &bench{t: t, guarantee: guarantee, file: countFile, app: fmt.Sprintf("instance-%d", time.Now().UnixNano()), dir: t.TempDir(), sent: map[string]int64{}}
 	if addr := os.Getenv("STREAMWORKER_TEST_BROKERS"); addr != "" {
 		b.brokers = []string{addr}
 	} else {
@@ -93,7 +103,7 @@ type worker struct {
 
 func (b *bench) start(id string) *worker {
 	b.t.Helper()
-	src := fmt.Sprintf(b.file, b.app, b.brokers[0], b.app, b.app)
+	src := fmt.Sprintf(b.file, b.app, b.brokers[0], b.guarantee, b.app, b.app)
 	cfg, err := config.Parse("count.yaml", []byte(src), nil, config.Overrides{InstanceID: id, StateDir: filepath.Join(b.dir, id)})
 	if err != nil {
 		b.t.Fatal(err)
@@ -108,6 +118,9 @@ func (b *bench) start(id string) *worker {
 	b.t.Cleanup(func() {
 		w.Stop(config.Release)
 		b.end(w)
+		if n := w.Totals().Aborts; n > 0 && !b.mayAbort {
+			b.t.Errorf("%s aborted %d transactions, though nothing failed", id, n)
+		}
 	})
 	return w
 }
@@ -160,7 +173,7 @@ func (b *bench) send(n, keys int) {
 // check reads the output until the last count of every key is the one sent.
 func (b *bench) check() {
 	b.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.ConsumeTopics(b.app+"-out"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeTopics(b.app+"-out"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -196,8 +209,9 @@ func (b *bench) check() {
 	}
 }
 
-func TestOneInstanceCounts(t *testing.T) {
-	b := newBench(t, 4)
+func TestOneInstanceCounts(t *testing.T) { underBoth(t, 4, testOneInstanceCounts) }
+
+func testOneInstanceCounts(t *testing.T, b *bench) {
 	w := b.start("a")
 	b.awaitActive(w, 4)
 	b.send(2000, 100)
@@ -208,8 +222,9 @@ func TestOneInstanceCounts(t *testing.T) {
 	}
 }
 
-func TestRestartKeepsStateAndCounts(t *testing.T) {
-	b := newBench(t, 4)
+func TestRestartKeepsStateAndCounts(t *testing.T) { underBoth(t, 4, testRestartKeepsStateAndCounts) }
+
+func testRestartKeepsStateAndCounts(t *testing.T, b *bench) {
 	w := b.start("a")
 	b.awaitActive(w, 4)
 	b.send(2000, 100)
@@ -227,8 +242,9 @@ func TestRestartKeepsStateAndCounts(t *testing.T) {
 	}
 }
 
-func TestDrainUnderLoad(t *testing.T) {
-	b := newBench(t, 8)
+func TestDrainUnderLoad(t *testing.T) { underBoth(t, 8, testDrainUnderLoad) }
+
+func testDrainUnderLoad(t *testing.T, b *bench) {
 	ws := b.spread("a", "b", "c")
 	a := ws[0]
 	stop := b.load()
@@ -302,8 +318,9 @@ func (b *bench) load() (stop func()) {
 	}
 }
 
-func TestTwoLeaveAtOnce(t *testing.T) {
-	b := newBench(t, 8)
+func TestTwoLeaveAtOnce(t *testing.T) { underBoth(t, 8, testTwoLeaveAtOnce) }
+
+func testTwoLeaveAtOnce(t *testing.T, b *bench) {
 	ws := b.spread("a", "b", "c", "d")
 	stop := b.load()
 	for _, w := range ws[:2] {
@@ -320,8 +337,9 @@ func TestTwoLeaveAtOnce(t *testing.T) {
 	b.check()
 }
 
-func TestCancelledLeaveStays(t *testing.T) {
-	b := newBench(t, 8)
+func TestCancelledLeaveStays(t *testing.T) { underBoth(t, 8, testCancelledLeaveStays) }
+
+func testCancelledLeaveStays(t *testing.T, b *bench) {
 	ws := b.spread("a", "b")
 	stop := b.load()
 	if err := ws[0].Leave(context.Background(), leave.Default, "test"); err != nil {
@@ -339,7 +357,10 @@ func TestCancelledLeaveStays(t *testing.T) {
 }
 
 func TestTheLastInstanceStaysUntilItsDeadline(t *testing.T) {
-	b := newBench(t, 8)
+	underBoth(t, 8, testTheLastInstanceStaysUntilItsDeadline)
+}
+
+func testTheLastInstanceStaysUntilItsDeadline(t *testing.T, b *bench) {
 	w := b.spread("a")[0]
 	if err := w.Leave(context.Background(), leave.At(time.Now().Add(2*time.Second)), "test"); err != nil {
 		t.Fatal(err)
@@ -352,8 +373,9 @@ func TestTheLastInstanceStaysUntilItsDeadline(t *testing.T) {
 	}
 }
 
-func TestNowGivesEverythingUp(t *testing.T) {
-	b := newBench(t, 8)
+func TestNowGivesEverythingUp(t *testing.T) { underBoth(t, 8, testNowGivesEverythingUp) }
+
+func testNowGivesEverythingUp(t *testing.T, b *bench) {
 	ws := b.spread("a", "b")
 	stop := b.load()
 	if err := ws[0].Leave(context.Background(), leave.Now, "test"); err != nil {
@@ -367,8 +389,9 @@ func TestNowGivesEverythingUp(t *testing.T) {
 	b.check()
 }
 
-func TestStopReleasesAtOnce(t *testing.T) {
-	b := newBench(t, 8)
+func TestStopReleasesAtOnce(t *testing.T) { underBoth(t, 8, testStopReleasesAtOnce) }
+
+func testStopReleasesAtOnce(t *testing.T, b *bench) {
 	ws := b.spread("a", "b", "c")
 	stop := b.load()
 	ws[0].Stop(config.Release)
@@ -386,6 +409,7 @@ const wordFile = `
 app: %s
 kafka: {brokers: ["%s"], heartbeat: 200ms, session_timeout: 6s, rebalance_timeout: 20s}
 commit_interval: 50ms
+guarantee: %s
 threads: 2
 learners: {acceptable_lag: 100}
 streams:
@@ -399,8 +423,9 @@ streams:
       - to: {topic: %s-out, value: int}
 `
 
-func TestWordCountMovesBothItsParts(t *testing.T) {
-	b := newBench(t, 4)
+func TestWordCountMovesBothItsParts(t *testing.T) { underBoth(t, 4, testWordCountMovesBothItsParts) }
+
+func testWordCountMovesBothItsParts(t *testing.T, b *bench) {
 	b.file = wordFile
 	words := []string{"the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog"}
 	say := func(n int) {

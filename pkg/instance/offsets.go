@@ -26,16 +26,24 @@ var _ tasks.Offsets = offsets{}
 func (o offsets) Commit(ctx context.Context, lease handover.Lease, list []tasks.Offset) (handover.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
+	return outcomeOf(len(list), o.c.Commit(ctx, lease.Member, lease.Generation, commitsOf(list)))
+}
+
+func commitsOf(list []tasks.Offset) []group.OffsetCommit {
 	commits := make([]group.OffsetCommit, len(list))
 	for i, l := range list {
 		commits[i] = group.OffsetCommit{Topic: l.Topic, Partition: l.Partition, Offset: l.Offset, Metadata: l.Metadata}
 	}
-	err := o.c.Commit(ctx, lease.Member, lease.Generation, commits)
+	return commits
+}
+
+// outcomeOf judges the error of a commit of n offsets.
+func outcomeOf(n int, err error) (handover.Outcome, error) {
 	var failed *group.CommitError
 	switch {
 	case err == nil:
 		return handover.Acknowledged, nil
-	case errors.As(err, &failed) && len(failed.Partitions) == len(commits) && !errors.Is(err, group.ErrUnanswered):
+	case errors.As(err, &failed) && len(failed.Partitions) == n && !errors.Is(err, group.ErrUnanswered):
 		return handover.Declined, err
 	default:
 		return handover.Unknown, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/tasks"
 )
 
@@ -27,14 +28,18 @@ func (i *Instance) newProducer(expired func(time.Time) bool) (*kgo.Client, error
 		}
 		return &fencedConn{Conn: conn, expired: expired}, nil
 	}
-	return kgo.NewClient(i.kafkaOptions("-producer",
+	opts := []kgo.Opt{
 		kgo.RecordPartitioner(tasks.Partitioner()),
 		kgo.ProducerLinger(producerLinger),
 		kgo.MaxBufferedRecords(maxBufferedRecords),
 		kgo.MaxBufferedBytes(maxBufferedBytes),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.Dialer(fenced),
-	)...)
+	}
+	if i.cfg.Guarantee == config.ExactlyOnce {
+		opts = append(opts, kgo.TransactionalID(transactionalID(i.cfg.App, i.id)), kgo.TransactionTimeout(i.cfg.Kafka.TransactionTimeout))
+	}
+	return kgo.NewClient(i.kafkaOptions("-producer", opts...)...)
 }
 
 var errExpired = errors.New("the lease has expired: nothing more is written under it")

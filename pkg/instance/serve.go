@@ -162,6 +162,9 @@ func (p *parts) close(log *slog.Logger) {
 	if p.coord != nil {
 		p.coord.Close()
 	}
+	if p.transactions != nil {
+		p.transactions.close()
+	}
 	if p.clients != nil {
 		p.clients.close()
 	}

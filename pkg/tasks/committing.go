@@ -8,6 +8,15 @@ import (
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
 
+// commit makes what was done since the last time permanent.
+func (m *Manager) commit() {
+	if m.txn != nil {
+		m.cutTransaction()
+	} else {
+		m.beginCommits()
+	}
+}
+
 // beginCommits asks every running task to cut off what it has done. Each comes back when the broker has
 // its output and changes; tasks go on processing meanwhile.
 func (m *Manager) beginCommits() {
@@ -68,7 +77,7 @@ func (s *slot) refused(lease handover.Lease) bool {
 // is sent again under the lease of then, if that still owns the task; a plan that takes it away drops it.
 func (m *Manager) commitReady() {
 	lease, leased := m.machine.Lease()
-	if m.committing || !leased || m.stopping {
+	if m.committing || !leased || m.stopping || m.txn != nil {
 		return
 	}
 	var sent []*slot

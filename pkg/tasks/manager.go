@@ -29,6 +29,7 @@ type Manager struct {
 	env *env
 
 	opener  *opener
+	txn     *transaction // of the loop alone; nil: at least once
 	status  atomic.Pointer[Status]
 	stopped chan struct{} // closed when the loop has ended
 
@@ -49,7 +50,7 @@ type Manager struct {
 // totals count since the start; anyone may read them.
 type totals struct {
 	recordsIn, recordsOut, changes, restored                      atomic.Int64
-	commits, commitsRefused, commitsUnanswered                    atomic.Int64
+	commits, commitsRefused, commitsUnanswered, aborts            atomic.Int64
 	takeovers, releases, failures, skipped, dropped, deadLettered atomic.Int64
 }
 
@@ -85,7 +86,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.renewProducer(); err != nil {
 		return err
 	}
-	m.opener = newOpener(m.cfg.Offsets, m.log)
+	if m.cfg.Transactions != nil {
+		m.txn = &transaction{}
+		m.initProducer()
+	}
+	m.opener = newOpener(m.cfg.Offsets, m.fenceUnstable, m.log)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { in.run(work) })
 	helpers.Go(func() { m.opener.run(work) })
@@ -113,15 +118,23 @@ func (m *Manager) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-m.box.wake:
-			for _, f := range m.box.take() {
-				f()
-			}
+			m.serveBox()
 		case <-commit.C:
-			m.beginCommits()
+			m.commit()
 		case <-check.C:
 			m.check()
 		}
 		m.requestRound()
+	}
+}
+
+// serveBox does what was posted to the loop.
+func (m *Manager) serveBox() {
+	for _, f := range m.box.take() {
+		f()
+	}
+	if m.txn != nil && m.txn.again {
+		m.cutTransaction()
 	}
 }
 
@@ -193,6 +206,7 @@ func (m *Manager) Plan(memberID string, generation int32, plan assign.MemberPlan
 			m.planWhileStopping()
 		}
 		m.reconcileAll()
+		m.planForTransaction()
 		m.commitReady()
 		m.publish()
 	})
@@ -203,9 +217,12 @@ func (m *Manager) Lost(err error) {
 	m.call(func() {
 		m.log.Warn("lost the group: dropping owned tasks until the next plan", "error", err)
 		m.machine.Lost()
+		if m.txn != nil && !m.stopping {
+			m.abortTransaction(err)
+		}
 		m.reconcileAll()
 		m.publish()
-		if m.stopping {
+		if m.stopping || m.txn != nil {
 			return
 		}
 		if err := m.renewProducer(); err != nil {

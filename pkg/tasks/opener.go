@@ -20,6 +20,7 @@ const (
 	waitLong      = 2 * time.Second
 	offsetsRetry  = 200 * time.Millisecond // after a failed request
 	warnInterval  = 5 * time.Second        // between two warnings of it
+	unstableAfter = time.Second            // longer than a transaction of a living instance takes
 )
 
 // lookup is a task whose committed offsets are wanted.
@@ -43,16 +44,18 @@ type committed struct {
 // opener fetches committed offsets for all tasks that want them, in one request for all of them.
 type opener struct {
 	offsets Offsets
-	log     *slog.Logger
-	warned  time.Time // of the running goroutine alone
+	// unstable is told now and then of tasks whose offsets stay unstable: a transaction on them is open.
+	unstable func(lookup)
+	log      *slog.Logger
+	warned   time.Time // of the running goroutine alone
 
 	mu     sync.Mutex
 	wanted map[assign.TaskID]lookup
 	wake   chan struct{}
 }
 
-func newOpener(offsets Offsets, log *slog.Logger) *opener {
-	return &opener{offsets: offsets, log: log, wanted: map[assign.TaskID]lookup{}, wake: make(chan struct{}, 1)}
+func newOpener(offsets Offsets, unstable func(lookup), log *slog.Logger) *opener {
+	return &opener{offsets: offsets, unstable: unstable, log: log, wanted: map[assign.TaskID]lookup{}, wake: make(chan struct{}, 1)}
 }
 
 // want asks for a task's offsets; it replaces an earlier wish for the same task.
@@ -121,11 +124,25 @@ func (o *opener) round(ctx context.Context) (time.Duration, bool) {
 			continue
 		}
 		left = true
+		if !l.token && time.Since(l.since) > unstableAfter {
+			o.again(l)
+			o.unstable(l)
+		}
 		if time.Since(l.since) < waitLong {
 			wait = tokenPoll
 		}
 	}
 	return wait, left
+}
+
+// again restarts the time for which a wish has waited.
+func (o *opener) again(l lookup) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w, ok := o.wanted[l.task]; ok && w.epoch == l.epoch {
+		w.since = time.Now()
+		o.wanted[l.task] = w
+	}
 }
 
 // done removes a wish, unless it was replaced or taken back while the request was on its way.

@@ -60,7 +60,7 @@ func TestOpenerWaitsForTheTokenOfExactlyThisRelease(t *testing.T) {
 		_, _ = table.Commit(context.Background(), handover.Lease{}, offsetsOf(parts[:len(offsets)], offsets, meta))
 	}
 	found := make(chan committed, 1)
-	o := newOpener(table, slog.New(slog.DiscardHandler))
+	o := newOpener(table, func(lookup) {}, slog.New(slog.DiscardHandler))
 	o.want(lookup{task: id, epoch: 1, sub: sub, token: true, release: want, found: func(c committed) { found <- c }})
 	step := func(what string) {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestOpenerTakesForeignOffsetsAsTheyAre(t *testing.T) {
 	parts := sub.sources(id)
 	table.table[parts[0]] = Offset{TopicPartition: parts[0], Offset: 5, Metadata: "a plain consumer was here"}
 	found := make(chan committed, 1)
-	o := newOpener(table, slog.New(slog.DiscardHandler))
+	o := newOpener(table, func(lookup) {}, slog.New(slog.DiscardHandler))
 	o.want(lookup{task: id, epoch: 1, sub: sub, found: func(c committed) { found <- c }})
 	o.round(context.Background())
 	if c := <-found; c.offsets[0] != 5 || c.offsets[1] != -1 || c.meta.Committer != "" {
@@ -105,7 +105,7 @@ func TestOpenerTakesForeignOffsetsAsTheyAre(t *testing.T) {
 func TestOpenerForgetsAndReplacesWishes(t *testing.T) {
 	sub, id := twoSources(), assign.TaskID{}
 	table := &offsetTable{table: map[TopicPartition]Offset{}}
-	o := newOpener(table, slog.New(slog.DiscardHandler))
+	o := newOpener(table, func(lookup) {}, slog.New(slog.DiscardHandler))
 	got := ""
 	o.want(lookup{task: id, epoch: 1, sub: sub, found: func(committed) { got += "first" }})
 	o.want(lookup{task: id, epoch: 2, sub: sub, found: func(committed) { got += "second" }})

@@ -14,7 +14,8 @@ import (
 // beginOpening looks for the offsets that a task starts at: those with the token when it is taken, else
 // the committed ones.
 func (m *Manager) beginOpening(s *slot, st handover.TaskState) {
-	if st.Phase == handover.Opening && !m.machine.MayOpen(s.id) {
+	settling := m.txn != nil && m.txn.phase == txnClosed // what this instance's last transaction came to is not settled yet
+	if st.Phase == handover.Opening && (settling || !m.machine.MayOpen(s.id)) {
 		s.begun = false // check comes back to it
 		return
 	}
@@ -103,6 +104,11 @@ func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Le
 	if len(logs) == 0 {
 		return nil, o, nil
 	}
+	if m.cfg.Transactions != nil {
+		if err := m.cfg.Transactions.Fence(ctx, logs); err != nil {
+			return nil, o, fmt.Errorf("ending what a former owner has left open: %w", err)
+		}
+	}
 	got, err := m.cfg.Logs.Ends(ctx, logs)
 	if err != nil {
 		return nil, o, fmt.Errorf("asking for the changelogs' ends: %w", err)
@@ -142,6 +148,7 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 	}
 	s.mode, s.phase, s.opening = running, handover.Running, c
 	m.notePhase(s, handover.Running)
+	m.letWrite(s)
 	m.env.input.add(t, epoch, s.sub.sources(s.id), c.offsets)
 }
 

@@ -24,9 +24,11 @@ type processing struct {
 	offsets []int64           // per source: the next offset to process
 	moved   bool              // offsets changed since the last freeze
 	stopped bool              // told to release: nothing more is processed
+	held    bool              // between two transactions: output waits
 
 	batch  inputBatch // what is left of the batch being processed
 	out    []*kgo.Record
+	wrote  bool // something of out was produced since the last freeze
 	flush  *flush
 	frozen []*frozen // cut off and not applied yet, oldest first; two at most
 	// onFlushed is set by a stop: it is called whenever a piece of frozen work is flushed.
@@ -39,10 +41,11 @@ type processing struct {
 
 // frozen is a task's work from one freeze to the next: what one commit makes permanent.
 type frozen struct {
-	changes *state.Changes
-	offsets []int64
-	flush   *flush
-	flushed bool
+	changes  *state.Changes
+	offsets  []int64
+	flush    *flush
+	flushed  bool
+	produced bool // something was written to Kafka
 }
 
 // takeover measures how a task starts after it was taken from another instance.
@@ -64,7 +67,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	for i := range stores {
 		stores[i] = t.db.Store(t.sub.Stores[i].Name)
 	}
-	a := &processing{epoch: epoch, offsets: offsets, flush: newFlush(len(stores)), takeover: tk}
+	a := &processing{epoch: epoch, offsets: offsets, flush: newFlush(len(stores)), takeover: tk, held: t.env.cfg.Transactions != nil}
 	proc, err := t.sub.NewProcessor(stores, a)
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.id, err)
@@ -160,9 +163,10 @@ func (t *task) endTakeover(a *processing) {
 
 // produce hands the chunk's output to the producer. It blocks while the producer's buffer is full.
 func (t *task) produce(a *processing) {
-	if len(a.out) == 0 {
+	if len(a.out) == 0 || a.held {
 		return
 	}
+	a.wrote = true
 	a.flush.pending.Add(int64(len(a.out)))
 	for i, r := range a.out {
 		t.producer.Produce(t.ctx, r, a.flush.promise)
@@ -175,14 +179,15 @@ func (t *task) produce(a *processing) {
 // freeze cuts off what was done since the last freeze, sends its changelog records, and calls done on
 // the task's goroutine when the broker has answered all of it.
 func (t *task) freeze(a *processing, done func(*frozen)) {
-	f := &frozen{offsets: append([]int64(nil), a.offsets...), flush: a.flush}
+	f := &frozen{offsets: append([]int64(nil), a.offsets...), flush: a.flush, produced: a.wrote}
 	a.flush = newFlush(len(t.sub.Stores))
-	a.moved = false
+	a.moved, a.wrote = false, false
 	if t.db != nil {
 		f.changes = t.db.Freeze()
 	}
 	a.frozen = append(a.frozen, f)
 	if f.changes != nil && f.changes.Len() > 0 {
+		f.produced = true
 		t.produceChanges(f)
 	}
 	f.flush.seal(func() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
 
@@ -32,7 +33,9 @@ func (m *Manager) beginRelease(s *slot) {
 	case stopping:
 		// Its end sends the release.
 	case halted:
-		m.sendRelease(s)
+		if m.txn == nil { // else it is in the transaction that is being ended
+			m.sendRelease(s)
+		}
 	default:
 		m.releaseUnopened(s)
 	}
@@ -43,6 +46,11 @@ func (m *Manager) stopTask(s *slot) {
 	t := s.task
 	s.mode = stopping
 	m.env.input.remove(t, s.sub.sources(s.id))
+	if m.txn != nil {
+		t.box.post(t.standStill)
+		m.txn.again = true // its release is part of the transaction
+		return
+	}
 	t.box.post(func() {
 		t.stop(func(r *release, err error) {
 			m.box.post(func() { m.taskStopped(s, t, r, err) })
@@ -103,11 +111,7 @@ func (m *Manager) sendRelease(s *slot) {
 		return
 	}
 	order, epoch, ordered := m.machine.Task(s.id).Release, s.epoch, s.ordered
-	tok := &handover.Token{Release: order, Positions: s.release.positions}
-	if !s.release.last.IsZero() {
-		tok.LastProcessedUs = s.release.last.UnixMicro()
-	}
-	offsets := offsetsOf(s.sub.sources(s.id), s.release.offsets, handover.Metadata{Committer: lease.Member, Token: tok})
+	offsets := offsetsOf(s.sub.sources(s.id), s.release.offsets, handover.Metadata{Committer: lease.Member, Token: tokenOf(order, s.release)})
 	m.async(func(ctx context.Context) {
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
 		m.box.post(func() {
@@ -123,11 +127,19 @@ func (m *Manager) sendRelease(s *slot) {
 	})
 }
 
-// stop ends the processing on the task's goroutine. done gets what a release has to say once everything
-// that the task wrote is flushed.
-func (t *task) stop(done func(*release, error)) {
+// tokenOf is what a release leaves in the committed offset.
+func tokenOf(order assign.ReleaseID, r *release) *handover.Token {
+	tok := &handover.Token{Release: order, Positions: r.positions}
+	if !r.last.IsZero() {
+		tok.LastProcessedUs = r.last.UnixMicro()
+	}
+	return tok
+}
+
+// standStill ends the processing on the task's goroutine.
+func (t *task) standStill() {
 	a := t.active
-	if a == nil || a.stopped {
+	if a == nil {
 		return
 	}
 	a.stopped = true
@@ -136,6 +148,16 @@ func (t *task) stop(done func(*release, error)) {
 	if k := a.takeover; k != nil && k.begun {
 		t.endTakeover(a)
 	}
+}
+
+// stop ends the processing on the task's goroutine. done gets what a release has to say once everything
+// that the task wrote is flushed.
+func (t *task) stop(done func(*release, error)) {
+	a := t.active
+	if a == nil || a.stopped {
+		return
+	}
+	t.standStill()
 	a.onFlushed = func() {
 		for _, f := range a.frozen {
 			if !f.flushed {

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -39,6 +40,7 @@ type slot struct {
 	release *release
 	ordered time.Time // when the release was ordered
 
+	committed    bool // stopped with the instance, and all that it did is committed in a transaction
 	freezing     bool
 	commit       *frozen // flushed, to be committed or on its way
 	refusedUnder handover.Lease
@@ -177,6 +179,7 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 		m.env.input.remove(t, s.sub.sources(s.id))
 	}
 	m.opener.forget(s.id)
+	wrote := s.mode == running || s.mode == stopping || s.mode == halted
 	s.closing, s.begun = true, false
 	s.freezing, s.commit, s.release, s.processed = false, nil, nil, nil
 	if !clean {
@@ -193,6 +196,9 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 			m.box.post(func() { m.closed(s, err) })
 		})
 	})
+	if m.txn != nil && wrote && !clean {
+		m.abortTransaction(fmt.Errorf("task %s is closed with work that is not committed", s.id))
+	}
 }
 
 func (m *Manager) closed(s *slot, err error) {

@@ -42,6 +42,12 @@ func (t *task) clearStall(a *processing) {
 // whether it has.
 const expiredWait = 20 * time.Millisecond
 
+// Output that a task may hold between two transactions before it waits, and how long it waits at a time.
+const (
+	heldMost = 20_000 // records
+	heldWait = time.Second
+)
+
 // waitsFor is the time for which an active task must not process; 0: it may. One that finds the lease
 // expired, after the process was paused for instance, writes nothing more.
 func (t *task) waitsFor(now time.Time) time.Duration {
@@ -51,6 +57,8 @@ func (t *task) waitsFor(now time.Time) time.Duration {
 		return 0
 	case t.env.cfg.Group.Expired(now):
 		return expiredWait
+	case a.held && len(a.out) > heldMost:
+		return heldWait // it is woken when it may write
 	case a.stall.err == nil:
 		return 0
 	}

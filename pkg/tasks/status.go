@@ -39,6 +39,7 @@ type Totals struct {
 	Skipped, DeadLettered                      int64
 	Dropped                                    int64 // had no key or value for an aggregate, as Kafka Streams drops them
 	Commits, CommitsRefused, CommitsUnanswered int64
+	Aborts                                     int64 // transactions
 	Takeovers, Releases, Failures              int64
 }
 
@@ -51,7 +52,7 @@ func (m *Manager) Totals() Totals {
 	return Totals{
 		RecordsIn: t.recordsIn.Load(), RecordsOut: t.recordsOut.Load(), Changes: t.changes.Load(), Restored: t.restored.Load(),
 		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(), Dropped: t.dropped.Load(),
-		Commits: t.commits.Load(), CommitsRefused: t.commitsRefused.Load(), CommitsUnanswered: t.commitsUnanswered.Load(),
+		Commits: t.commits.Load(), CommitsRefused: t.commitsRefused.Load(), CommitsUnanswered: t.commitsUnanswered.Load(), Aborts: t.aborts.Load(),
 		Takeovers: t.takeovers.Load(), Releases: t.releases.Load(), Failures: t.failures.Load(),
 	}
 }

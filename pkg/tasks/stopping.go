@@ -19,18 +19,24 @@ func (m *Manager) shutdown() {
 			m.stopTask(s)
 		}
 	}
+	m.box.signal() // a transaction may have to be cut
 	m.pump(deadline, func() bool {
 		for _, s := range m.slots {
 			if s.mode == stopping && !s.closing {
 				return false
 			}
 		}
-		return !m.committing
+		return !m.committing && (m.txn == nil || m.txn.phase == txnOpen || m.txn.phase == txnClosed)
 	})
 	clean := map[assign.TaskID]bool{}
-	for m.lastCommit(deadline, clean) && time.Now().Before(deadline) {
+	for m.txn == nil && m.lastCommit(deadline, clean) && time.Now().Before(deadline) {
 		// Refused: a round has ended meanwhile, or is about to.
 		m.pump(earlier(deadline, time.Now().Add(commitRetry)), func() bool { return m.adopted })
+	}
+	for t, s := range m.slots {
+		if s.committed {
+			clean[t] = true
+		}
 	}
 	// A release that is on its way decides whether others wait for this instance's session to end.
 	m.pump(deadline, func() bool {
@@ -69,9 +75,7 @@ func (m *Manager) pump(deadline time.Time, until func() bool) {
 	for !until() {
 		select {
 		case <-m.box.wake:
-			for _, f := range m.box.take() {
-				f()
-			}
+			m.serveBox()
 		case <-timeout:
 			return
 		}

@@ -1,0 +1,108 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Transaction names a producer's transaction under way.
+type Transaction struct {
+	ID         string // transactional id
+	ProducerID int64
+	Epoch      int16 // may change with each transaction (KIP-890)
+}
+
+// How often a request is repeated while the transaction before it is still being completed.
+const concurrentRetry = 5 * time.Millisecond
+
+// CommitInTransaction makes the offsets part of a transaction, under the lease of memberID and generation.
+// They count when the transaction is committed. It returns nil or a *CommitError as Commit does. After
+// ErrUnanswered the transaction's outcome has to be settled by a new epoch of its producer.
+//
+// A coordinator of brokers that do not run transaction version 2 has to be told of the group by
+// AddOffsetsToTxn first, and must not be sent version 5 of the request: see kgo.MaxVersions.
+func (c *Coordinator) CommitInTransaction(ctx context.Context, txn Transaction, memberID string, generation int32, offsets []OffsetCommit) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+	plain, topics, err := c.commitRequest(ctx, memberID, generation, offsets)
+	if err != nil {
+		return commitFailed(offsets, fmt.Errorf("%w: %w", ErrRefused, err))
+	}
+	req := txnRequest(plain, txn)
+	for {
+		answer, err := c.send(ctx, req)
+		if err != nil {
+			class := ErrUnanswered
+			if errors.As(err, new(notSent)) {
+				class = ErrRefused
+			}
+			return commitFailed(offsets, fmt.Errorf("%w: %w", class, err))
+		}
+		failed := c.txnVerdicts(answer.(*kmsg.TxnOffsetCommitResponse), topics, offsets)
+		switch {
+		case len(failed) == 0:
+			return nil
+		case !all(failed, kerr.ConcurrentTransactions):
+			return &CommitError{Partitions: failed}
+		}
+		select {
+		case <-time.After(concurrentRetry):
+		case <-ctx.Done():
+			return &CommitError{Partitions: failed}
+		}
+	}
+}
+
+func txnRequest(plain *kmsg.OffsetCommitRequest, txn Transaction) *kmsg.TxnOffsetCommitRequest {
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch = txn.ID, txn.ProducerID, txn.Epoch
+	req.Group, req.MemberID, req.Generation = plain.Group, plain.MemberID, plain.Generation
+	for _, t := range plain.Topics {
+		rt := kmsg.NewTxnOffsetCommitRequestTopic()
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+			rp.Partition, rp.Offset, rp.Metadata = p.Partition, p.Offset, p.Metadata
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		req.Topics = append(req.Topics, rt)
+	}
+	return req
+}
+
+// txnVerdicts are the errors of the partitions that were not accepted. One that the answer leaves out has
+// no verdict.
+func (c *Coordinator) txnVerdicts(answer *kmsg.TxnOffsetCommitResponse, topics map[[16]byte]string, offsets []OffsetCommit) map[TopicPartition]error {
+	failed := commitFailed(offsets, fmt.Errorf("%w: the answer leaves the partition out", ErrUnanswered)).Partitions
+	for _, t := range answer.Topics {
+		name := t.Topic
+		if name == "" {
+			name = topics[t.TopicID]
+		}
+		for _, p := range t.Partitions {
+			c.moved(p.ErrorCode)
+			at := TopicPartition{name, p.Partition}
+			if err := verdict(p.ErrorCode); err != nil {
+				failed[at] = err
+			} else {
+				delete(failed, at)
+			}
+		}
+	}
+	return failed
+}
+
+func all(failed map[TopicPartition]error, want error) bool {
+	for _, err := range failed {
+		if !errors.Is(err, want) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,385 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
+)
+
+// Transactions is what exactly once needs beyond the producer itself.
+type Transactions interface {
+	// CommitOffsets makes the offsets part of the producer's transaction, under the lease. Declined means
+	// that the lease was refused, and that the request may be sent again under a newer one.
+	CommitOffsets(ctx context.Context, producer *kgo.Client, lease handover.Lease, offsets []Offset) (handover.Outcome, error)
+	// Fence ends the transactions that writers which are gone have left open on these partitions. It may
+	// be called for partitions without any.
+	Fence(ctx context.Context, parts []TopicPartition) error
+}
+
+// txnPhase is how far the transaction is that all tasks of the instance write in.
+type txnPhase uint8
+
+const (
+	txnClosed  txnPhase = iota // no producer is ready; tasks hold what they write
+	txnOpen                    // tasks write
+	txnCutting                 // each task is asked to cut off what it has done
+	txnEnding                  // offsets are being added, or the transaction is being ended
+	txnRefused                 // the lease was refused the offsets: the next plan decides
+)
+
+// transaction is the present transaction under exactly once. The manager's loop owns it.
+type transaction struct {
+	phase   txnPhase
+	number  int  // of the producer: what was begun under an earlier one does not count any more
+	again   bool // a release waits: cut as soon as the transaction is open
+	waiting int  // tasks that have been asked to cut and have not flushed yet
+	cuts    []cut
+	pending bool // a new producer is made only once a plan has come: another process has fenced the former one
+}
+
+// cut is what one task contributes to a transaction.
+type cut struct {
+	s       *slot
+	t       *task
+	f       *frozen
+	release *release // of a task that was stopped
+}
+
+// cutTransaction begins the end of the transaction, if it is open. Tasks go on processing meanwhile, and hold
+// what they write for the next one.
+func (m *Manager) cutTransaction() {
+	x := m.txn
+	if x.phase != txnOpen {
+		return
+	}
+	x.phase, x.again, x.cuts = txnCutting, false, nil
+	number := x.number
+	for _, t := range sortedTasks(m.slots) {
+		s := m.slots[t]
+		if s.closing || s.mode != running && s.mode != stopping {
+			continue
+		}
+		x.waiting++
+		task := s.task
+		task.box.post(func() {
+			task.cut(func(f *frozen, r *release) {
+				m.box.post(func() { m.cutDone(number, cut{s: s, t: task, f: f, release: r}) })
+			})
+		})
+	}
+	if x.waiting == 0 {
+		m.openTransaction()
+	}
+}
+
+// cut cuts off, on the task's goroutine, what it has done. done gets nil if that is nothing.
+func (t *task) cut(done func(*frozen, *release)) {
+	a := t.active
+	if a == nil {
+		done(nil, nil)
+		return
+	}
+	a.held = true
+	if !a.moved && !a.stopped {
+		done(nil, nil)
+		return
+	}
+	t.freeze(a, func(f *frozen) {
+		var r *release
+		if a.stopped {
+			r = &release{offsets: f.offsets, positions: t.positions(a, len(a.frozen)), last: a.lastProcessed}
+		}
+		done(f, r)
+	})
+}
+
+func (m *Manager) cutDone(number int, c cut) {
+	x := m.txn
+	if number != x.number {
+		return
+	}
+	x.waiting--
+	if c.f != nil && c.s.task == c.t && !c.s.closing {
+		if err := c.f.flush.err(); err != nil {
+			m.abortTransaction(fmt.Errorf("writing in the transaction: %w", err))
+			return
+		}
+		if c.release != nil {
+			c.s.release = c.release
+			if c.s.mode == stopping {
+				c.s.mode = halted
+			}
+		}
+		x.cuts = append(x.cuts, c)
+	}
+	if x.waiting == 0 {
+		m.endTransaction()
+	}
+}
+
+// endTransaction commits what the tasks have cut off, if the lease still covers all of it.
+func (m *Manager) endTransaction() {
+	x := m.txn
+	if len(x.cuts) == 0 {
+		m.openTransaction()
+		return
+	}
+	lease, leased := m.machine.Lease()
+	if !leased {
+		m.abortTransaction(errors.New("the lease is over"))
+		return
+	}
+	var offsets []Offset
+	var owned []assign.TaskID
+	produced := false
+	for _, c := range x.cuts {
+		meta, ok := m.metadataOf(c)
+		if !ok {
+			m.abortTransaction(fmt.Errorf("the plan has taken task %s away", c.s.id))
+			return
+		}
+		done := c.f.offsets
+		offsets = append(offsets, offsetsOf(c.s.sub.sources(c.s.id), done, meta)...)
+		produced = produced || c.f.produced
+		if meta.Token == nil {
+			owned = append(owned, c.s.id)
+		}
+	}
+	x.phase = txnEnding
+	if produced {
+		owned = nil // late requests are fenced by the producer's epoch
+	}
+	m.machine.CommitSent(owned)
+	number, producer, cuts := x.number, m.env.producer, x.cuts
+	m.async(func(ctx context.Context) {
+		begin := time.Now()
+		outcome, err := m.commitTransaction(ctx, producer, lease, offsets, produced)
+		m.cfg.Events.Committed(CommitInfo{Tasks: len(cuts), Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.box.post(func() { m.transactionEnded(number, owned, lease, outcome, err) })
+	})
+}
+
+// metadataOf is what the commit says of one task; false: it may not be committed any more. A task that is
+// to be released is committed with its token.
+func (m *Manager) metadataOf(c cut) (handover.Metadata, bool) {
+	meta := m.machine.Metadata(c.s.id)
+	st := m.machine.Task(c.s.id)
+	if st.Phase == handover.Looking && c.release != nil {
+		// Told again. There is nothing to look for: the release is in this very transaction, which has not
+		// been ended.
+		m.opener.forget(c.s.id)
+		m.machine.Looked(c.s.id, st.Epoch, meta)
+		st = m.machine.Task(c.s.id)
+	}
+	switch {
+	case st.Phase == handover.Running:
+		return meta, true
+	case st.Phase == handover.Releasing && c.release != nil:
+		c.s.epoch, c.s.phase = st.Epoch, st.Phase
+		if _, ok := m.machine.ReleaseSent(c.s.id, st.Epoch); !ok {
+			return meta, false
+		}
+		meta.Token = tokenOf(st.Release, c.release)
+		return meta, true
+	case st.Phase == handover.Releasing:
+		// Told to release since it was cut: its next cut carries the token.
+		m.txn.again = true
+		return meta, true
+	}
+	return meta, false
+}
+
+// commitTransaction adds the offsets and ends the transaction. One in which nothing was produced does not
+// exist for the broker: its offsets are committed by themselves.
+func (m *Manager) commitTransaction(ctx context.Context, p *kgo.Client, lease handover.Lease, offsets []Offset, produced bool) (handover.Outcome, error) {
+	if !produced {
+		return m.cfg.Offsets.Commit(ctx, lease, offsets)
+	}
+	if outcome, err := m.cfg.Transactions.CommitOffsets(ctx, p, lease, offsets); outcome != handover.Acknowledged {
+		return outcome, err
+	}
+	if err := p.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return handover.Unknown, fmt.Errorf("ending the transaction: %w", err)
+	}
+	if err := p.BeginTransaction(); err != nil {
+		return handover.Unknown, fmt.Errorf("beginning a transaction: %w", err)
+	}
+	return handover.Acknowledged, nil
+}
+
+func (m *Manager) transactionEnded(number int, owned []assign.TaskID, lease handover.Lease, outcome handover.Outcome, err error) {
+	x := m.txn
+	if number != x.number {
+		return // it was aborted meanwhile; what the broker made of it is found when the tasks are opened
+	}
+	switch outcome {
+	case handover.Acknowledged:
+		m.machine.CommitDone(owned, lease, outcome)
+		m.totals.commits.Add(1)
+		for _, c := range x.cuts {
+			m.cutCommitted(c)
+		}
+		m.openTransaction()
+	case handover.Declined:
+		m.machine.CommitDone(owned, lease, outcome)
+		m.totals.commitsRefused.Add(1)
+		x.phase = txnRefused
+		if now, leased := m.machine.Lease(); leased && now != lease {
+			m.endTransaction()
+		} else {
+			m.machine.ForceRound()
+		}
+	case handover.Unknown:
+		m.machine.CommitDone(owned, lease, outcome)
+		m.totals.commitsUnanswered.Add(1)
+		m.abortTransaction(err)
+	}
+}
+
+func (m *Manager) cutCommitted(c cut) {
+	s := c.s
+	if s.task != c.t || s.closing {
+		return
+	}
+	s.failures, s.err = 0, nil
+	s.processed = c.f.offsets
+	m.apply(s, c.f)
+	if st := m.machine.Task(s.id); c.release == nil || st.Phase != handover.Releasing {
+		s.committed = c.release != nil
+		return
+	}
+	m.totals.releases.Add(1)
+	m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: m.machine.Task(s.id).Release, Took: time.Since(s.ordered)})
+	m.machine.ReleaseDone(s.id, s.epoch, handover.Acknowledged)
+	m.reconcile(s)
+}
+
+// openTransaction lets the tasks write what they have held.
+func (m *Manager) openTransaction() {
+	m.txn.phase, m.txn.cuts = txnOpen, nil
+	for _, s := range m.slots {
+		if (s.mode == running || s.mode == stopping) && !s.closing {
+			m.letWrite(s)
+		}
+	}
+}
+
+// letWrite lets a task write from now on, unless the transaction is not open: then it is let when it is.
+func (m *Manager) letWrite(s *slot) {
+	if m.txn == nil || m.txn.phase != txnOpen {
+		return
+	}
+	t := s.task
+	t.box.post(func() {
+		if a := t.active; a != nil && a.held {
+			a.held = false
+			t.produce(a)
+		}
+	})
+}
+
+// abortTransaction drops the transaction and every task that may have written in it: they are opened anew
+// from their last commit. The producer goes with it: a new one under the same transactional id makes the
+// broker settle what the former one left, one way or the other, before anything is read.
+func (m *Manager) abortTransaction(why error) {
+	x := m.txn
+	if x.phase == txnClosed {
+		return
+	}
+	m.log.Warn("the transaction is aborted; its tasks are opened anew from their last commit", "error", why)
+	m.totals.aborts.Add(1)
+	x.pending = isFenced(why)
+	m.closeProducer()
+	for _, t := range sortedTasks(m.slots) {
+		s := m.slots[t]
+		if s.task != nil && !s.closing && s.mode != replaying {
+			m.machine.Failed(t, s.epoch)
+			m.closeTask(s, false)
+		}
+	}
+	if x.pending {
+		// Were a fenced producer renewed at once, two processes under one instance id would fence each other
+		// for ever. The plan says whether this one is to give way.
+		m.machine.ForceRound()
+		return
+	}
+	m.initProducer()
+}
+
+// closeProducer drops the present producer with all that it has not sent.
+func (m *Manager) closeProducer() {
+	x := m.txn
+	x.number++
+	x.phase, x.waiting, x.cuts, x.again = txnClosed, 0, nil, false
+	if err := m.renewProducer(); err != nil {
+		m.log.Error("no new producer", "error", err)
+	}
+}
+
+// initProducer makes the broker end what an earlier producer under this transactional id has left open, and
+// begins the first transaction.
+func (m *Manager) initProducer() {
+	x := m.txn
+	x.pending = false
+	number, p := x.number, m.env.producer
+	m.async(func(ctx context.Context) {
+		_, _, err := p.ProducerID(ctx)
+		if err == nil {
+			err = p.BeginTransaction()
+		}
+		m.box.post(func() {
+			if number != x.number || ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				m.openTransaction()
+				return
+			}
+			m.log.Warn("the transactional producer is not ready; trying again", "error", err)
+			time.AfterFunc(offsetsRetry, func() {
+				m.box.post(func() {
+					if number == x.number && !m.stopping {
+						m.closeProducer()
+						m.initProducer()
+					}
+				})
+			})
+		})
+	})
+}
+
+// planForTransaction goes on after a plan has come.
+func (m *Manager) planForTransaction() {
+	switch x := m.txn; {
+	case x == nil || m.machine.Superseded():
+	case x.pending:
+		m.initProducer()
+	case x.phase == txnRefused:
+		m.endTransaction()
+	}
+}
+
+// isFenced says whether an error comes from another producer under the same transactional id.
+func isFenced(err error) bool {
+	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch)
+}
+
+// fenceUnstable ends the transaction that keeps a task's committed offset from being known: its writer died
+// before it could end it.
+func (m *Manager) fenceUnstable(l lookup) {
+	if m.cfg.Transactions == nil {
+		return
+	}
+	m.async(func(ctx context.Context) {
+		if err := m.cfg.Transactions.Fence(ctx, l.sub.changelogs(l.task)); err != nil && ctx.Err() == nil {
+			m.log.Warn("cannot end a transaction that a former owner left open; it ends with its timeout", "task", l.task.String(), "error", err)
+		}
+	})
+}
