@@ -100,7 +100,7 @@ func (m *Manager) commitReady() {
 	m.async(func(ctx context.Context) {
 		begin := time.Now()
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
-		m.cfg.Events.Committed(CommitInfo{Tasks: len(sent), Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Took: time.Since(begin), Outcome: outcome, Err: err})
 		m.box.post(func() { m.committed(sent, tasks, frozens, lease, outcome) })
 	})
 }

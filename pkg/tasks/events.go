@@ -39,7 +39,8 @@ type RestoreInfo struct {
 type ReleaseInfo struct {
 	Task    assign.TaskID
 	Release assign.ReleaseID
-	Took    time.Duration // from the order to the acknowledgement
+	Lease   handover.Lease // under which it was committed
+	Took    time.Duration  // from the order to the acknowledgement
 }
 
 // TakeoverInfo says that a task has processed its first records after it was taken from another instance.
@@ -63,9 +64,10 @@ type FailureInfo struct {
 	Retry    time.Duration // until the next attempt
 }
 
-// CommitInfo says how a commit ended.
+// CommitInfo says how a commit ended. Under exactly once it includes the releases of its transaction.
 type CommitInfo struct {
-	Tasks   int
+	Tasks   []assign.TaskID
+	Lease   handover.Lease // under which it was made
 	Took    time.Duration
 	Outcome handover.Outcome
 	Err     error

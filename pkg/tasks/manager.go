@@ -16,7 +16,7 @@ import (
 // How often learners are checked and the status is published.
 const checkInterval = 100 * time.Millisecond
 
-// stopPatience bounds the last flush and commit of a stopping instance.
+// stopPatience is how long a stopping instance waits for its last flush and commit.
 const stopPatience = 3 * time.Second
 
 // Manager runs the tasks of one instance. Its loop owns the handover machine and the tasks' slots, and
@@ -27,6 +27,8 @@ type Manager struct {
 	log *slog.Logger
 	box *mailbox
 	env *env
+
+	patience time.Duration // for the last flush and commit of a stopping instance
 
 	opener  *opener
 	txn     *transaction // of the loop alone; nil: at least once
@@ -59,7 +61,7 @@ func NewManager(cfg Config) *Manager {
 	cfg.ensureDefaults()
 	m := &Manager{
 		cfg: cfg, log: cfg.Logger, box: newMailbox(), stopped: make(chan struct{}),
-		machine: handover.New(), slots: map[assign.TaskID]*slot{},
+		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience,
 	}
 	m.machine.Stable = cfg.Stable
 	m.status.Store(&Status{})

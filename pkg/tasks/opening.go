@@ -141,9 +141,16 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 		return
 	}
 	s.mode = restored
+	if m.stopping {
+		return // nothing new begins
+	}
 	if !m.machine.Opened(s.id, epoch, c.meta) {
-		s.begun = false // the order has changed meanwhile
-		m.reconcile(s)
+		// The order has changed meanwhile. A release that has begun commits what is committed and needs no task;
+		// what else has begun counts on a task that replays.
+		if !m.machine.Task(s.id).Phase.InRelease() {
+			s.begun = false
+			m.reconcile(s)
+		}
 		return
 	}
 	s.mode, s.phase, s.opening = running, handover.Running, c

@@ -67,9 +67,14 @@ func (m *Manager) taskStopped(s *slot, t *task, r *release, err error) {
 		return
 	}
 	s.mode, s.release = halted, r
-	if m.stopping {
-		m.releaseWhileStopping(s)
-	} else if m.machine.Task(s.id).Phase == handover.Releasing {
+	m.releaseHalted(s)
+}
+
+// releaseHalted sends the release of a task that has stopped, if the machine orders one.
+func (m *Manager) releaseHalted(s *slot) {
+	st := m.machine.Task(s.id)
+	if s.mode == halted && !s.closing && st.Phase == handover.Releasing {
+		s.begun, s.epoch, s.phase = true, st.Epoch, st.Phase
 		m.sendRelease(s)
 	}
 }
@@ -117,7 +122,7 @@ func (m *Manager) sendRelease(s *slot) {
 		m.box.post(func() {
 			if outcome == handover.Acknowledged {
 				m.totals.releases.Add(1)
-				m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: order, Took: time.Since(ordered)})
+				m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: order, Lease: lease, Took: time.Since(ordered)})
 			} else {
 				m.log.Info("a release was not acknowledged; the next round settles it", "task", s.id.String(), "generation", lease.Generation, "error", err)
 			}

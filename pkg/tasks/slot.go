@@ -90,8 +90,12 @@ func (m *Manager) reconcileAll() {
 	}
 }
 
-// reconcile begins what the machine says of a task, unless that is under way.
+// reconcile begins what the machine says of a task, unless that is under way. A late answer may come with a
+// slot that was forgotten meanwhile: its task is another slot's business.
 func (m *Manager) reconcile(s *slot) {
+	if m.slots[s.id] != s {
+		return
+	}
 	st := m.machine.Task(s.id)
 	m.notePhase(s, st.Phase)
 	if s.closing || s.begun && s.epoch == st.Epoch && s.phase == st.Phase || m.stopping {
@@ -181,7 +185,7 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 	m.opener.forget(s.id)
 	wrote := s.mode == running || s.mode == stopping || s.mode == halted
 	s.closing, s.begun = true, false
-	s.freezing, s.commit, s.release, s.processed = false, nil, nil, nil
+	s.freezing, s.committed, s.commit, s.release, s.processed = false, false, nil, nil, nil
 	if !clean {
 		t.cancel() // it may be waiting for room in the producer
 	}

@@ -13,7 +13,7 @@ import (
 func (m *Manager) shutdown() {
 	m.stopping = true
 	m.publish()
-	deadline := time.Now().Add(stopPatience)
+	deadline := time.Now().Add(m.patience)
 	for _, s := range m.slots {
 		if s.mode == running && !s.closing {
 			m.stopTask(s)
@@ -115,7 +115,7 @@ func (m *Manager) lastCommit(deadline time.Time, clean map[assign.TaskID]bool) (
 		ctx, cancel := context.WithDeadline(ctx, deadline)
 		defer cancel()
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
-		m.cfg.Events.Committed(CommitInfo{Tasks: len(tasks), Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Took: time.Since(begin), Outcome: outcome, Err: err})
 		m.box.post(func() {
 			answered = true
 			refused = outcome == handover.Declined
@@ -138,14 +138,8 @@ func (m *Manager) lastCommit(deadline time.Time, clean map[assign.TaskID]bool) (
 func (m *Manager) planWhileStopping() {
 	m.adopted = true
 	for _, t := range sortedTasks(m.slots) {
-		m.releaseWhileStopping(m.slots[t])
-	}
-}
-
-func (m *Manager) releaseWhileStopping(s *slot) {
-	st := m.machine.Task(s.id)
-	if s.mode == halted && !s.closing && st.Phase == handover.Releasing && s.epoch != st.Epoch {
-		s.begun, s.epoch, s.phase = true, st.Epoch, st.Phase
-		m.sendRelease(s)
+		if s := m.slots[t]; s.epoch != m.machine.Task(t).Epoch { // else it is on its way
+			m.releaseHalted(s)
+		}
 	}
 }

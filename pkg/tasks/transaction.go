@@ -137,7 +137,7 @@ func (m *Manager) endTransaction() {
 		return
 	}
 	var offsets []Offset
-	var owned []assign.TaskID
+	var all, owned []assign.TaskID
 	produced := false
 	for _, c := range x.cuts {
 		meta, ok := m.metadataOf(c)
@@ -148,6 +148,7 @@ func (m *Manager) endTransaction() {
 		done := c.f.offsets
 		offsets = append(offsets, offsetsOf(c.s.sub.sources(c.s.id), done, meta)...)
 		produced = produced || c.f.produced
+		all = append(all, c.s.id)
 		if meta.Token == nil {
 			owned = append(owned, c.s.id)
 		}
@@ -157,11 +158,11 @@ func (m *Manager) endTransaction() {
 		owned = nil // late requests are fenced by the producer's epoch
 	}
 	m.machine.CommitSent(owned)
-	number, producer, cuts := x.number, m.env.producer, x.cuts
+	number, producer := x.number, m.env.producer
 	m.async(func(ctx context.Context) {
 		begin := time.Now()
 		outcome, err := m.commitTransaction(ctx, producer, lease, offsets, produced)
-		m.cfg.Events.Committed(CommitInfo{Tasks: len(cuts), Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.cfg.Events.Committed(CommitInfo{Tasks: all, Lease: lease, Took: time.Since(begin), Outcome: outcome, Err: err})
 		m.box.post(func() { m.transactionEnded(number, owned, lease, outcome, err) })
 	})
 }
@@ -224,7 +225,7 @@ func (m *Manager) transactionEnded(number int, owned []assign.TaskID, lease hand
 		m.machine.CommitDone(owned, lease, outcome)
 		m.totals.commits.Add(1)
 		for _, c := range x.cuts {
-			m.cutCommitted(c)
+			m.cutCommitted(c, lease)
 		}
 		m.openTransaction()
 	case handover.Declined:
@@ -243,7 +244,7 @@ func (m *Manager) transactionEnded(number int, owned []assign.TaskID, lease hand
 	}
 }
 
-func (m *Manager) cutCommitted(c cut) {
+func (m *Manager) cutCommitted(c cut, lease handover.Lease) {
 	s := c.s
 	if s.task != c.t || s.closing {
 		return
@@ -256,7 +257,7 @@ func (m *Manager) cutCommitted(c cut) {
 		return
 	}
 	m.totals.releases.Add(1)
-	m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: m.machine.Task(s.id).Release, Took: time.Since(s.ordered)})
+	m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: m.machine.Task(s.id).Release, Lease: lease, Took: time.Since(s.ordered)})
 	m.machine.ReleaseDone(s.id, s.epoch, handover.Acknowledged)
 	m.reconcile(s)
 }
