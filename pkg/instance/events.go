@@ -1,8 +1,11 @@
 package instance
 
 import (
+	"context"
 	"log/slog"
+	"strings"
 
+	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/tasks"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
@@ -21,6 +24,7 @@ func logEvents(log *slog.Logger, next tasks.Events) tasks.Events {
 		},
 		Released: func(r tasks.ReleaseInfo) {
 			log.Info("handover", "task", r.Task.String(), "role", "release", "generation", r.Release.Generation, "took_ms", ms(r.Took.Seconds()))
+			log.Debug("committed", "tasks", r.Task.String(), "member", r.Lease.Member, "generation", r.Lease.Generation, "release", true)
 			call(next.Released, r)
 		},
 		TakenOver: func(t tasks.TakeoverInfo) {
@@ -34,11 +38,23 @@ func logEvents(log *slog.Logger, next tasks.Events) tasks.Events {
 		},
 		Committed: func(c tasks.CommitInfo) {
 			if c.Outcome != handover.Acknowledged {
-				log.Info("a commit was not acknowledged", "tasks", c.Tasks, "unanswered", c.Outcome == handover.Unknown, "error", c.Err)
+				log.Info("a commit was not acknowledged", "tasks", len(c.Tasks), "member", c.Lease.Member, "generation", c.Lease.Generation,
+					"unanswered", c.Outcome == handover.Unknown, "error", c.Err)
+			} else if log.Enabled(context.Background(), slog.LevelDebug) {
+				log.Debug("committed", "tasks", taskList(c.Tasks), "member", c.Lease.Member, "generation", c.Lease.Generation)
 			}
 			call(next.Committed, c)
 		},
 	}
+}
+
+// taskList is task ids with commas between.
+func taskList(tasks []assign.TaskID) string {
+	names := make([]string, len(tasks))
+	for i, t := range tasks {
+		names[i] = t.String()
+	}
+	return strings.Join(names, ",")
 }
 
 func call[T any](f func(T), v T) {

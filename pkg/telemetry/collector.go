@@ -18,7 +18,7 @@ type collector struct {
 	source Source
 
 	records, changes, restored, bad        *prometheus.Desc
-	moves, failures                        *prometheus.Desc
+	moves, failures, aborts                *prometheus.Desc
 	state, roles, generation, lag, learner *prometheus.Desc
 }
 
@@ -34,6 +34,7 @@ func newCollector(s Source) *collector {
 		bad:        desc("bad_records_total", "Records that could not be processed, by what was done with them; dropped: an aggregate found no key or value.", "handling"),
 		moves:      desc("handovers_total", "Tasks handed over live.", "role"),
 		failures:   desc("task_failures_total", "Times that a task could not go on."),
+		aborts:     desc("transaction_aborts_total", "Transactions aborted, under exactly once. A planned move aborts none."),
 		state:      desc("instance_state", "1 for the state that the instance is in.", "state"),
 		roles:      desc("tasks", "Tasks on this instance by role.", "role"),
 		generation: desc("group_generation", "Generation of the group that the instance is in."),
@@ -45,7 +46,7 @@ func newCollector(s Source) *collector {
 // Describe lists the metrics.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.records, c.changes, c.restored, c.bad, c.moves, c.failures,
+		c.records, c.changes, c.restored, c.bad, c.moves, c.failures, c.aborts,
 		c.state, c.roles, c.generation, c.lag, c.learner,
 	} {
 		ch <- d
@@ -71,6 +72,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(c.moves, t.Takeovers, "take")
 	counter(c.moves, t.Releases, "release")
 	counter(c.failures, t.Failures)
+	counter(c.aborts, t.Aborts)
 
 	s := c.source.Status()
 	for _, state := range []control.State{control.Starting, control.Running, control.Draining, control.Drained, control.Stopping} {

@@ -28,7 +28,7 @@ func (source) Status() control.Status {
 
 func (source) Totals() tasks.Totals {
 	return tasks.Totals{
-		RecordsIn: 1, RecordsOut: 2, Changes: 3, Restored: 4, Skipped: 5, DeadLettered: 6, Dropped: 11, Takeovers: 7, Releases: 8, Failures: 9,
+		RecordsIn: 1, RecordsOut: 2, Changes: 3, Restored: 4, Skipped: 5, DeadLettered: 6, Dropped: 11, Takeovers: 7, Releases: 8, Failures: 9, Aborts: 12,
 	}
 }
 
