@@ -226,7 +226,7 @@ func (d *DB) discard() {
 	d.mu.outstanding = nil
 	d.mu.Unlock()
 	for _, s := range d.stores {
-		s.rows.clear(false)
+		s.rows.clear()
 	}
 }
 
@@ -268,7 +268,10 @@ func (d *DB) drop(reason string, stores []int) error {
 		return err
 	}
 	for _, i := range stores {
-		d.stores[i].rows.clear(true)
+		s := d.stores[i]
+		s.rows.clear()
+		s.forget()
+		s.keys = newFilter(&d.engine.rows)
 	}
 	return nil
 }

@@ -50,9 +50,6 @@ func (t *rows) empty(secondChance bool) {
 			t.move(l, r)
 			continue
 		}
-		if r.is(flagPresent) {
-			t.complete = false
-		}
 		t.unlink(t.slot(t.hash(r.key()), r.key()))
 	}
 	t.pages[no] = nil
@@ -84,11 +81,10 @@ func (t *rows) move(from location, r row) {
 }
 
 // clear drops all rows, dirty ones too.
-func (t *rows) clear(complete bool) {
+func (t *rows) clear() {
 	t.slots, t.live = nil, 0
 	t.pages, t.spare, t.order, t.last = make([]page, 1), nil, nil, 0
 	t.dirty = nil
-	t.complete = complete
 	t.budget.used.Add(-t.used.Swap(0))
 }
 

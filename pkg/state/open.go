@@ -92,7 +92,7 @@ func (d *DB) dropStale() error {
 			}
 		} else if c.position == 0 {
 			d.mu.checkpoints[i].topicID = d.specs[i].TopicID
-			d.stores[i].rows.complete = true // data and positions are never apart
+			d.stores[i].keys = newFilter(&d.engine.rows) // data and positions are never apart
 		}
 	}
 	return nil
@@ -181,5 +181,8 @@ func (d *DB) Close() error {
 func (d *DB) closeRows() {
 	for _, s := range d.stores {
 		s.rows.close()
+		if s.keys != nil {
+			s.keys.release()
+		}
 	}
 }

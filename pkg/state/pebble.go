@@ -38,6 +38,7 @@ func (e *Engine) options(task string, log *slog.Logger, fail func(error)) *pebbl
 		// decompressing them.
 		o.Levels[l].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 		o.Levels[l].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[l].IndexBlockSize = 256 << 10
 	}
 	o.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {

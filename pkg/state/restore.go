@@ -67,8 +67,13 @@ func (d *DB) ApplyChangelog(store int, recs []*kgo.Record, next, end int64) erro
 			return errors.Join(err, batch.Close())
 		}
 	}
-	if len(latest) > 0 && (s.rows.live > 0 || s.rows.complete) {
-		s.rows.clear(false)
+	if len(latest) > 0 && s.rows.live > 0 {
+		s.rows.clear()
+	}
+	for _, r := range latest {
+		if s.keys != nil && r.Value != nil {
+			s.remember(r.Key)
+		}
 	}
 	return d.commit(batch, checkpoints)
 }

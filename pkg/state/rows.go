@@ -29,8 +29,7 @@ type rows struct {
 	order []uint32 // page numbers by age; the last one is open
 	last  location // row found by the latest find; 0: none. Saves the look-up of a write after a read
 
-	dirty    []location
-	complete bool // every key of the store is here: a key that is not found does not exist
+	dirty []location
 
 	budget  *budget
 	used    atomic.Int64 // bytes of pages and slots
@@ -109,7 +108,8 @@ func (t *rows) at(l location) row {
 	return row(t.pages[l>>offsetBits][int(l&(1<<offsetBits-1))*rowAlign:])
 }
 
-func (t *rows) hash(key []byte) uint32 { return uint32(maphash.Bytes(t.seed, key)) }
+func (t *rows) longHash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
+func (t *rows) hash(key []byte) uint32     { return uint32(t.longHash(key)) }
 
 // find returns the row of key, or nil.
 func (t *rows) find(key []byte) row {
@@ -143,13 +143,14 @@ func (t *rows) slot(hash uint32, key []byte) int {
 	return -1
 }
 
-// write makes value the dirty value of key; nil with present false makes it a tombstone.
-func (t *rows) write(key, value []byte, present bool) {
+// write makes value the dirty value of key; nil with present false makes it a tombstone. It tells whether
+// the key had no row.
+func (t *rows) write(key, value []byte, present bool) (inserted bool) {
 	r := t.find(key)
 	switch {
 	case r == nil:
 		t.markDirty(t.insert(key, value, present))
-		return
+		return true
 	case len(value) <= r.valueCap():
 		copy(r[rowHeader+r.keyLen():], value)
 		r.setValueLen(len(value))
@@ -162,6 +163,7 @@ func (t *rows) write(key, value []byte, present bool) {
 	}
 	r.setHead(head)
 	t.markDirty(t.last)
+	return false
 }
 
 func (t *rows) markDirty(l location) {

@@ -12,7 +12,8 @@ type Store struct {
 	db     *DB
 	prefix []byte
 	rows   *rows
-	buf    []byte // the prefixed key of the latest read
+	keys   *filter // nil: nothing is known of keys that have no row
+	buf    []byte  // the prefixed key of the latest read
 }
 
 // Get returns the value of key, or false. The value is valid until key is written. It may be changed in
@@ -24,10 +25,28 @@ func (s *Store) Get(key []byte) ([]byte, bool, error) {
 	if r := s.rows.find(key); r != nil {
 		return r.value(), r.is(flagPresent), nil
 	}
-	if s.rows.complete {
+	if s.isNew(key) {
 		return nil, false, nil
 	}
 	return s.load(key)
+}
+
+// isNew tells of a key without a row whether it is known to be absent.
+func (s *Store) isNew(key []byte) bool { return s.keys != nil && !s.keys.has(s.rows.longHash(key)) }
+
+// remember notes that a key exists.
+func (s *Store) remember(key []byte) {
+	if s.keys != nil && !s.keys.add(s.rows.longHash(key)) {
+		s.forget()
+	}
+}
+
+// forget gives up what is known of absent keys.
+func (s *Store) forget() {
+	if s.keys != nil {
+		s.keys.release()
+		s.keys = nil
+	}
 }
 
 // load reads a key that has no row from Pebble and gives it one, even if it is absent.
@@ -52,12 +71,16 @@ func (s *Store) load(key []byte) ([]byte, bool, error) {
 }
 
 // Put sets the value of key. It copies both.
-func (s *Store) Put(key, value []byte) { s.rows.write(key, value, true) }
+func (s *Store) Put(key, value []byte) {
+	if s.rows.write(key, value, true) {
+		s.remember(key)
+	}
+}
 
 // Delete removes key.
 func (s *Store) Delete(key []byte) {
 	r := s.rows.find(key)
-	if r == nil && s.rows.complete || r != nil && !r.is(flagPresent) {
+	if r == nil && s.isNew(key) || r != nil && !r.is(flagPresent) {
 		return // known to be absent
 	}
 	s.rows.write(key, nil, false)
