@@ -50,7 +50,7 @@ func outcomeOf(n int, err error) (handover.Outcome, error) {
 	}
 }
 
-// Fetch leaves out what is unstable or failed: the task manager asks again.
+// Fetch leaves out what is unstable or failed: the task manager asks again. What failed is in the error.
 func (o offsets) Fetch(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]tasks.Offset, error) {
 	ask := make([]group.TopicPartition, len(parts))
 	for i, p := range parts {
@@ -71,10 +71,7 @@ func (o offsets) Fetch(ctx context.Context, parts []tasks.TopicPartition) (map[t
 		tp := tasks.TopicPartition{Topic: p.Topic, Partition: p.Partition}
 		out[tp] = tasks.Offset{TopicPartition: tp, Offset: c.Offset, Metadata: c.Metadata}
 	}
-	if len(out) == 0 && err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // logs gives the task manager the beginnings and ends of logs, and shortens them.

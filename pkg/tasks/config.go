@@ -38,7 +38,8 @@ type Offset struct {
 type Offsets interface {
 	// Commit sends one request under the lease. The error explains an outcome other than Acknowledged.
 	Commit(ctx context.Context, lease handover.Lease, offsets []Offset) (handover.Outcome, error)
-	// Fetch returns the stable offsets of the partitions. Those with an unfinished transaction are left out.
+	// Fetch returns the stable offsets of the partitions. Those with an unfinished transaction are left out; so
+	// are those that failed, which the error tells of then.
 	Fetch(ctx context.Context, parts []TopicPartition) (map[TopicPartition]Offset, error)
 }
 

@@ -31,6 +31,7 @@ type lookup struct {
 	release assign.ReleaseID // with token: wait until it is there
 	token   bool
 	found   func(committed) // on the opener's goroutine
+	number  uint64          // tells this wish from others for the task, also for the same order
 	since   time.Time
 }
 
@@ -51,6 +52,7 @@ type opener struct {
 
 	mu     sync.Mutex
 	wanted map[assign.TaskID]lookup
+	wishes uint64 // so far
 	wake   chan struct{}
 }
 
@@ -62,6 +64,8 @@ func newOpener(offsets Offsets, unstable func(lookup), log *slog.Logger) *opener
 func (o *opener) want(l lookup) {
 	l.since = time.Now()
 	o.mu.Lock()
+	o.wishes++
+	l.number = o.wishes
 	o.wanted[l.task] = l
 	o.mu.Unlock()
 	select {
@@ -109,11 +113,11 @@ func (o *opener) round(ctx context.Context) (time.Duration, bool) {
 		return 0, false
 	}
 	got, err := o.offsets.Fetch(ctx, parts)
-	if err != nil {
-		if ctx.Err() == nil && time.Since(o.warned) > warnInterval {
-			o.warned = time.Now()
-			o.log.Warn("committed offsets cannot be fetched: tasks wait to be opened; trying again", "tasks", len(asked), "error", err)
-		}
+	if err != nil && ctx.Err() == nil && time.Since(o.warned) > warnInterval {
+		o.warned = time.Now()
+		o.log.Warn("committed offsets cannot be fetched: tasks wait to be opened; trying again", "tasks", len(asked), "error", err)
+	}
+	if err != nil && len(got) == 0 {
 		return offsetsRetry, true
 	}
 	wait, left := tokenPollLong, false
@@ -139,7 +143,7 @@ func (o *opener) round(ctx context.Context) (time.Duration, bool) {
 func (o *opener) again(l lookup) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w, ok := o.wanted[l.task]; ok && w.epoch == l.epoch {
+	if w, ok := o.wanted[l.task]; ok && w.number == l.number {
 		w.since = time.Now()
 		o.wanted[l.task] = w
 	}
@@ -149,7 +153,7 @@ func (o *opener) again(l lookup) {
 func (o *opener) done(l lookup) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w, ok := o.wanted[l.task]; !ok || w.epoch != l.epoch {
+	if w, ok := o.wanted[l.task]; !ok || w.number != l.number {
 		return false
 	}
 	delete(o.wanted, l.task)

@@ -121,6 +121,38 @@ func TestOpenerForgetsAndReplacesWishes(t *testing.T) {
 	}
 }
 
+// The task of a wish was closed and opened anew for the same order while the wish's request was on its way. The
+// answer belongs to the task that is gone: the new wish must stay.
+func TestOpenerKeepsAWishThatIsNewerThanTheRequest(t *testing.T) {
+	sub, id := twoSources(), assign.TaskID{}
+	var o *opener
+	got := ""
+	table := &heldFetch{offsetTable: offsetTable{table: map[TopicPartition]Offset{}}, held: func() {
+		o.forget(id)
+		o.want(lookup{task: id, epoch: 1, sub: sub, found: func(committed) { got += "new" }})
+	}}
+	o = newOpener(table, func(lookup) {}, slog.New(slog.DiscardHandler))
+	o.want(lookup{task: id, epoch: 1, sub: sub, found: func(committed) { got += "old" }})
+	if _, left := o.round(context.Background()); got != "" || !left {
+		t.Fatalf("answered %q", got)
+	}
+	table.held = func() {}
+	if o.round(context.Background()); got != "new" {
+		t.Fatalf("answered %q, want the new wish only", got)
+	}
+}
+
+// heldFetch does something while a request is on its way.
+type heldFetch struct {
+	offsetTable
+	held func()
+}
+
+func (h *heldFetch) Fetch(ctx context.Context, parts []TopicPartition) (map[TopicPartition]Offset, error) {
+	h.held()
+	return h.offsetTable.Fetch(ctx, parts)
+}
+
 func TestBackoffGrowsToABound(t *testing.T) {
 	last := time.Duration(0)
 	for n := 1; n < 30; n++ {

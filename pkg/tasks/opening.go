@@ -155,6 +155,8 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 	}
 	s.mode, s.phase, s.opening = running, handover.Running, c
 	m.notePhase(s, handover.Running)
+	p := m.env.producer // not that of the time when the task was opened: a learner outlives a lease
+	t.box.post(func() { t.producer = p })
 	m.letWrite(s)
 	m.env.input.add(t, epoch, s.sub.sources(s.id), c.offsets)
 }

@@ -26,7 +26,7 @@ type task struct {
 	inbox inbox
 	done  chan struct{} // closed when the goroutine has ended
 
-	producer *kgo.Client
+	producer *kgo.Client // that of the lease under which it became active
 	ctx      context.Context
 	cancel   context.CancelFunc // drops what is buffered in the producer: the task closes dirty
 
@@ -50,7 +50,7 @@ type env struct {
 	input  *input
 	totals *totals
 
-	producer *kgo.Client // of the manager's loop; tasks keep the one that they were opened with
+	producer *kgo.Client // of the manager's loop; tasks keep the one that they became active with
 }
 
 // stats are a task's figures that anyone may read at any time.
@@ -70,7 +70,7 @@ type failure struct {
 }
 
 func newTask(id assign.TaskID, sub *Subtopology, e *env) *task {
-	t := &task{id: id, sub: sub, env: e, box: newMailbox(), done: make(chan struct{}), producer: e.producer}
+	t := &task{id: id, sub: sub, env: e, box: newMailbox(), done: make(chan struct{})}
 	t.log = e.cfg.Logger.With("task", id.String())
 	t.ctx, t.cancel = context.WithCancel(e.ctx)
 	t.stats.copyLag.Store(-1)
