@@ -23,7 +23,7 @@ type Config struct {
 	FlushInterval time.Duration // bounds what a crash loses, to be replayed; default 60 s
 	FlushBytes    int64         // the same, by size and task; default 64 MiB
 
-	Logger *slog.Logger // default: slog.Default()
+	Logger *slog.Logger // default: none
 	Events Events
 	FS     vfs.FS           // default: the disk
 	Now    func() time.Time // default: time.Now
@@ -66,7 +66,7 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.FlushInterval, time.Minute)
 	setDefault(&c.FlushBytes, 64<<20)
 	if c.Logger == nil {
-		c.Logger = slog.Default()
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.Logger = c.Logger.With("component", "state")
 	if c.FS == nil {

@@ -44,9 +44,6 @@ type DB struct {
 	}
 }
 
-// Task returns the name under which the state was opened.
-func (d *DB) Task() string { return d.task }
-
 // Store returns the store with this name, or nil.
 func (d *DB) Store(name string) *Store {
 	for i, spec := range d.specs {

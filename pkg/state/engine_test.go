@@ -666,3 +666,15 @@ func TestOpenCloseLeaksNothing(t *testing.T) {
 		t.Errorf("%d bytes counted as to be flushed with nothing open", n)
 	}
 }
+
+// TestFatal: where Pebble cannot go on, the event comes first and nothing is passed over if it returns.
+func TestFatal(t *testing.T) {
+	var told error
+	l := pebbleLogger{task: "0_0", log: quiet(), fatal: func(_ string, err error) { told = err }}
+	defer func() {
+		if got := recover(); got == nil || told == nil || !strings.Contains(told.Error(), "0_0: MANIFEST flush failed: no space") {
+			t.Errorf("told %v, panicked with %v", told, got)
+		}
+	}()
+	l.Fatalf("MANIFEST flush failed: %s", "no space")
+}

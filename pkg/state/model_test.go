@@ -77,7 +77,6 @@ type modelTest struct {
 	db     *DB
 	model  *model
 	frozen []*Changes
-	ops    map[string]int
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

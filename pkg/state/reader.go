@@ -20,7 +20,7 @@ type ReaderConfig struct {
 	// their end are read regardless, as a task that is handed over waits for them.
 	BytesPerSecond int64
 	MaxWait        time.Duration // how long a broker may hold an answer back when nothing is new; default 250 ms
-	Logger         *slog.Logger  // default: slog.Default()
+	Logger         *slog.Logger  // default: none
 }
 
 // Reader tails changelog partitions with Fetch requests of its own, one at a time to each broker. It
@@ -49,7 +49,7 @@ type topicPartition struct {
 func NewReader(cl *kgo.Client, cfg ReaderConfig) *Reader {
 	setDefault(&cfg.MaxWait, 250*time.Millisecond)
 	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Reader{
 		cl: cl, cfg: cfg, log: cfg.Logger.With("component", "changelog reader"),

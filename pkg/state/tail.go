@@ -60,11 +60,6 @@ const (
 	aliveEvery    = 30 * time.Second // an idle tail is told that it is still at the end
 )
 
-// ready tells whether the partition may be fetched now.
-func (t *tail) ready(now time.Time) bool {
-	return !t.stopped && !t.fetching && !t.pending.Load() && !now.Before(t.retryAt)
-}
-
 // failed puts the next fetch off, longer each time.
 func (t *tail) failed(now time.Time) {
 	t.retryAt = now.Add(min(lastBackoff, firstBackoff<<min(t.failures, 10)))
