@@ -6,10 +6,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Records that a task may have waiting before its partitions are paused, and at which they go on.
+// What a task may have waiting before its partitions are paused: records, and bytes of their keys and values.
+// They go on at a quarter of it.
 const (
-	inboxHigh = 20_000
-	inboxLow  = 5_000
+	inboxHigh  = 20_000
+	inboxLow   = inboxHigh / 4
+	inboxBytes = 16 << 20
 )
 
 // inputBatch is what one fetch brought for one source of a task.
@@ -17,6 +19,7 @@ type inputBatch struct {
 	source  int
 	epoch   uint64 // of the activation that asked for it
 	records []*kgo.Record
+	bytes   int   // of keys and values
 	end     int64 // the partition's high watermark at the fetch
 }
 
@@ -25,6 +28,7 @@ type inbox struct {
 	mu     sync.Mutex
 	queue  []inputBatch
 	queued int // records
+	bytes  int
 	paused bool
 }
 
@@ -35,7 +39,8 @@ func (b *inbox) put(in inputBatch, pause func()) {
 	defer b.mu.Unlock()
 	b.queue = append(b.queue, in)
 	b.queued += len(in.records)
-	if !b.paused && b.queued > inboxHigh {
+	b.bytes += in.bytes
+	if !b.paused && (b.queued > inboxHigh || b.bytes > inboxBytes) {
 		b.paused = true
 		pause()
 	}
@@ -52,7 +57,8 @@ func (b *inbox) next(resume func()) (inputBatch, bool) {
 	b.queue[0] = inputBatch{}
 	b.queue = b.queue[1:]
 	b.queued -= len(in.records)
-	if b.paused && b.queued < inboxLow {
+	b.bytes -= in.bytes
+	if b.paused && b.queued < inboxLow && b.bytes < inboxBytes/4 {
 		b.paused = false
 		resume()
 	}
@@ -63,7 +69,7 @@ func (b *inbox) next(resume func()) (inputBatch, bool) {
 func (b *inbox) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue, b.queued, b.paused = nil, 0, false
+	b.queue, b.queued, b.bytes, b.paused = nil, 0, 0, false
 }
 
 // empty says whether nothing waits.

@@ -3,10 +3,8 @@ package tasks
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -14,9 +12,9 @@ import (
 // to its task, and between two polls adds and removes partitions. So a poll never brings records of a
 // partition from before it was removed and added again.
 type input struct {
-	cl     *kgo.Client
-	log    *slog.Logger
-	onFail func(t *task, epoch uint64, source int, err error)
+	cl *kgo.Client
+	// onFail is told when a partition cannot be read. It is consumed no more until it is added anew.
+	onFail func(r route, err error)
 
 	mu        sync.Mutex
 	changes   []func()
@@ -33,8 +31,8 @@ type route struct {
 	next   int64 // the first offset wanted
 }
 
-func newInput(cl *kgo.Client, log *slog.Logger) *input {
-	return &input{cl: cl, log: log, routes: map[TopicPartition]route{}}
+func newInput(cl *kgo.Client) *input {
+	return &input{cl: cl, routes: map[TopicPartition]route{}}
 }
 
 // run polls until the context ends.
@@ -84,10 +82,10 @@ func (in *input) add(t *task, epoch uint64, parts []TopicPartition, offsets []in
 }
 
 // addOne begins to consume one source of a task anew.
-func (in *input) addOne(t *task, epoch uint64, source int, tp TopicPartition, offset int64) {
+func (in *input) addOne(tp TopicPartition, r route) {
 	in.change(func() {
-		in.routes[tp] = route{task: t, source: source, epoch: epoch, next: offset}
-		in.cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{tp.Topic: {tp.Partition: kgo.NewOffset().At(offset)}})
+		in.routes[tp] = r
+		in.cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{tp.Topic: {tp.Partition: kgo.NewOffset().At(r.next)}})
 	})
 }
 
@@ -95,52 +93,57 @@ func (in *input) addOne(t *task, epoch uint64, source int, tp TopicPartition, of
 // has seen to it; the task drops them by their epoch.
 func (in *input) remove(t *task, parts []TopicPartition) {
 	in.change(func() {
-		gone := map[string][]int32{}
+		var gone []TopicPartition
 		for _, tp := range parts {
-			if in.routes[tp].task != t {
-				continue // added again meanwhile, for a task opened anew
+			if in.routes[tp].task == t {
+				delete(in.routes, tp)
+				gone = append(gone, tp)
 			}
-			delete(in.routes, tp)
-			gone[tp.Topic] = append(gone[tp.Topic], tp.Partition)
 		}
 		if len(gone) > 0 {
-			in.cl.RemoveConsumePartitions(gone)
-			in.cl.ResumeFetchPartitions(gone) // a pause outlives the removal
+			in.cl.RemoveConsumePartitions(byTopic(gone))
 		}
+		in.resume(parts) // a pause outlives the removal
 	})
 }
 
 func (in *input) deliver(p kgo.FetchTopicPartition) {
 	tp := TopicPartition{Topic: p.Topic, Partition: p.Partition}
 	r, ok := in.routes[tp]
-	if p.Err != nil && !errors.Is(p.Err, context.Canceled) && !errors.Is(p.Err, context.DeadlineExceeded) {
-		if ok && errors.Is(p.Err, kerr.OffsetOutOfRange) {
-			in.onFail(r.task, r.epoch, r.source, p.Err)
-		} else {
-			in.log.Warn("fetching input failed; trying again", "topic", p.Topic, "partition", p.Partition, "error", p.Err)
-		}
-	}
-	recs := p.Records
-	for len(recs) > 0 && ok && recs[0].Offset < r.next {
-		recs = recs[1:]
-	}
-	if !ok || len(recs) == 0 {
+	if !ok {
 		return
 	}
-	r.next = recs[len(recs)-1].Offset + 1
-	in.routes[tp] = r
-	part := map[string][]int32{p.Topic: {p.Partition}}
-	r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, records: recs, end: p.HighWatermark}, func() {
-		in.cl.PauseFetchPartitions(part)
-	})
-	r.task.box.signal()
+	recs := p.Records
+	for len(recs) > 0 && recs[0].Offset < r.next {
+		recs = recs[1:]
+	}
+	if len(recs) > 0 {
+		r.next = recs[len(recs)-1].Offset + 1
+		in.routes[tp] = r
+		bytes := 0
+		for _, rec := range recs {
+			bytes += len(rec.Key) + len(rec.Value)
+		}
+		r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, records: recs, bytes: bytes, end: p.HighWatermark}, func() {
+			in.cl.PauseFetchPartitions(byTopic(r.task.sub.sources(r.task.id)))
+		})
+		r.task.box.signal()
+	}
+	if p.Err != nil && !errors.Is(p.Err, context.Canceled) && !errors.Is(p.Err, context.DeadlineExceeded) {
+		// The client would ask again at once, and again. The manager adds it anew when there is hope.
+		delete(in.routes, tp)
+		in.cl.RemoveConsumePartitions(byTopic([]TopicPartition{tp}))
+		in.onFail(r, p.Err)
+	}
 }
 
 // resume lets a task's partitions be fetched again after a pause.
-func (in *input) resume(parts []TopicPartition) {
-	m := map[string][]int32{}
+func (in *input) resume(parts []TopicPartition) { in.cl.ResumeFetchPartitions(byTopic(parts)) }
+
+func byTopic(parts []TopicPartition) map[string][]int32 {
+	m := make(map[string][]int32, len(parts))
 	for _, tp := range parts {
 		m[tp.Topic] = append(m[tp.Topic], tp.Partition)
 	}
-	in.cl.ResumeFetchPartitions(m)
+	return m
 }

@@ -19,6 +19,10 @@ const checkInterval = 100 * time.Millisecond
 // stopPatience is how long a stopping instance waits for its last flush and commit.
 const stopPatience = 3 * time.Second
 
+// recovery is how long a task that has failed has to go on until the failure is forgotten. (A commit shows that
+// at once, but without input there is none.)
+const recovery = 10 * time.Second
+
 // Manager runs the tasks of one instance. Its loop owns the handover machine and the tasks' slots, and
 // brings what runs in line with what the machine says; everything that waits happens elsewhere and
 // reports back. Report, Plan and Lost are called by the group client, the others by anyone.
@@ -29,6 +33,7 @@ type Manager struct {
 	env *env
 
 	patience time.Duration // for the last flush and commit of a stopping instance
+	recovery time.Duration // after which a task that goes on is well again
 
 	opener  *opener
 	txn     *transaction // of the loop alone; nil: at least once
@@ -61,7 +66,7 @@ func NewManager(cfg Config) *Manager {
 	cfg.ensureDefaults()
 	m := &Manager{
 		cfg: cfg, log: cfg.Logger, box: newMailbox(), stopped: make(chan struct{}),
-		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience,
+		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience, recovery: recovery,
 	}
 	m.machine.Stable = cfg.Stable
 	m.status.Store(&Status{})
@@ -76,15 +81,13 @@ func (m *Manager) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	m.ctx = work
-	in := newInput(m.cfg.Input, m.log)
+	in := newInput(m.cfg.Input)
 	m.env = &env{
 		cfg: &m.cfg, ctx: work, input: in, totals: &m.totals,
 		cpu: make(chan struct{}, m.cfg.Threads), copies: make(chan struct{}, max(1, m.cfg.Threads/2)),
 		failed: func(t *task, err error) { m.box.post(func() { m.failed(t, err) }) },
 	}
-	in.onFail = func(t *task, epoch uint64, source int, err error) {
-		m.box.post(func() { m.inputFailed(t, epoch, source, err) })
-	}
+	in.onFail = func(r route, err error) { m.box.post(func() { m.inputFailed(r, err) }) }
 	if err := m.renewProducer(); err != nil {
 		return err
 	}
@@ -270,10 +273,21 @@ func (m *Manager) check() {
 		if !s.begun && !s.closing && now.After(s.retryAt) {
 			m.reconcile(s)
 		}
+		s.recover(now, m.recovery)
 	}
 	m.commitReady()
 	m.upkeep(now)
 	m.publish()
+}
+
+// recover forgets a failure some time after it.
+func (s *slot) recover(now time.Time, after time.Duration) {
+	if s.err != nil && !s.well.IsZero() && now.Sub(s.well) > after {
+		s.failures, s.err = 0, nil
+	}
+	if s.input.err != nil && !s.input.added.IsZero() && now.Sub(s.input.added) > after {
+		s.input = inputTrouble{}
+	}
 }
 
 // checkCopy says that a copy is ready if it was within the acceptable lag in two checks running.

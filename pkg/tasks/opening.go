@@ -2,13 +2,11 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
-	"github.com/streamworker/streamworker/pkg/topology"
 )
 
 // beginOpening looks for the offsets that a task starts at: those with the token when it is taken, else
@@ -153,58 +151,12 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 		}
 		return
 	}
-	s.mode, s.phase, s.opening = running, handover.Running, c
+	s.mode, s.phase, s.opening, s.well = running, handover.Running, c, time.Now()
 	m.notePhase(s, handover.Running)
 	p := m.env.producer // not that of the time when the task was opened: a learner outlives a lease
 	t.box.post(func() { t.producer = p })
 	m.letWrite(s)
 	m.env.input.add(t, epoch, s.sub.sources(s.id), c.offsets)
-}
-
-// ErrOffsetGone is a committed offset that the input topic no longer holds, under on_out_of_range: fail.
-var ErrOffsetGone = errors.New("the committed offset is no longer in the topic: records were deleted before they were processed; " +
-	"set on_out_of_range to earliest or latest to go on without them")
-
-// inputFailed handles an offset that the input no longer holds.
-func (m *Manager) inputFailed(t *task, epoch uint64, source int, err error) {
-	s := m.slots[t.id]
-	if s == nil || s.task != t || s.closing || s.mode != running || s.epoch != epoch {
-		return
-	}
-	src := s.sub.Sources[source]
-	tp := s.sub.sources(s.id)[source]
-	if src.OnOutOfRange == topology.Fail {
-		m.failed(t, fmt.Errorf("%s partition %d: %w (%w)", tp.Topic, tp.Partition, ErrOffsetGone, err))
-		return
-	}
-	bound := m.cfg.Logs.Starts
-	if src.OnOutOfRange == topology.Latest {
-		bound = m.cfg.Logs.Ends
-	}
-	m.async(func(ctx context.Context) {
-		got, err := bound(ctx, []TopicPartition{tp})
-		m.box.post(func() {
-			if s.task != t || s.closing || s.mode != running || s.epoch != epoch {
-				return
-			}
-			off, ok := got[tp]
-			if err != nil || !ok {
-				m.failed(t, fmt.Errorf("%s partition %d: finding where to go on: %w", tp.Topic, tp.Partition, err))
-				return
-			}
-			m.log.Warn("the committed offset is gone; going on elsewhere as on_out_of_range says",
-				"task", s.id.String(), "topic", tp.Topic, "partition", tp.Partition, "offset", off)
-			m.env.input.remove(t, []TopicPartition{tp})
-			t.box.post(func() {
-				if t.active == nil || t.active.epoch != epoch {
-					return
-				}
-				t.active.offsets[source] = off
-				t.active.moved = true
-				t.env.input.addOne(t, epoch, source, tp, off)
-			})
-		})
-	})
 }
 
 // offsetsOf are the offsets of a task's partitions with their metadata.

@@ -49,9 +49,11 @@ type slot struct {
 	processed []int64                  // committed offsets, in the order of the sources
 	purged    map[TopicPartition]int64 // of repartition topics: the offset up to which records are deleted
 
-	failures int
+	failures int // in a row
 	err      error
 	retryAt  time.Time
+	well     time.Time // since when the task does what it is to do; zero: it does not yet
+	input    inputTrouble
 }
 
 // release is what the commit of a release says.
@@ -151,7 +153,10 @@ func (m *Manager) ensureCopy(s *slot) bool {
 		return true
 	case absent:
 		t := newTask(s.id, s.sub, m.env)
-		s.task, s.mode, s.checks = t, replaying, 0
+		s.task, s.mode, s.checks, s.well = t, replaying, 0, time.Time{}
+		if m.machine.Task(s.id).Phase.Copies() {
+			s.well = time.Now()
+		}
 		go t.run()
 		t.box.post(func() {
 			t.open(func(err error) { m.env.failed(t, err) })
@@ -183,6 +188,7 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 		m.env.input.remove(t, s.sub.sources(s.id))
 	}
 	m.opener.forget(s.id)
+	s.input = inputTrouble{}
 	wrote := s.mode == running || s.mode == stopping || s.mode == halted
 	s.closing, s.begun = true, false
 	s.freezing, s.committed, s.commit, s.release, s.processed = false, false, nil, nil, nil
@@ -220,7 +226,7 @@ func (m *Manager) failed(t *task, err error) {
 		return
 	}
 	s.failures++
-	s.err = err
+	s.err, s.well = err, time.Time{}
 	wait := backoff(s.failures)
 	s.retryAt = time.Now().Add(wait)
 	m.totals.failures.Add(1)

@@ -70,6 +70,9 @@ func (m *Manager) publish() {
 			continue
 		}
 		ts := TaskStatus{Task: t, Phase: ms.Phase, Ready: ms.Ready, Lag: -1, Err: s.err, Failures: s.failures}
+		if s.input.err != nil {
+			ts.Err, ts.Failures = s.input.err, s.input.failures
+		}
 		if s.task != nil {
 			ts.Records = s.task.stats.records.Load()
 			if s.mode == running {
