@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -244,6 +245,8 @@ func TestStatusFromAnywhere(t *testing.T) {
 	})
 	a.put(t, "b", control.Running, func(s *control.Status) {
 		s.Learning = []control.Learning{{Task: "0_0", Ready: true}, {Task: "0_1", Lag: 12345}}
+		s.Fail("0_1", errors.New("opening the state of task 0_1: no space left on device"), 3)
+		s.FailedTasks += 2
 	})
 	a.put(t, "c", control.Drained, func(s *control.Status) { s.Left = control.LeftDrained })
 	var s shell
@@ -277,6 +280,10 @@ b        0_1   a     12,345 changes
 
 TASK  ACTIVE  INPUT LAG
 0_1   a       7
+
+CANNOT GO ON  INSTANCE  FAILURES  ERROR
+0_1           b         3         opening the state of task 0_1: no space left on device
+and 2 more
 
 a is draining: 2 tasks left, no timeout
 

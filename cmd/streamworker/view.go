@@ -30,6 +30,7 @@ func writeView(w io.Writer, v control.View, now time.Time) error {
 	}
 	writeMoves(t, v)
 	writeLags(t, v)
+	writeFailures(t, v)
 	for _, i := range v.Instances {
 		if i.State == control.Draining {
 			fmt.Fprintf(t, "\n%s is draining: %s left%s\n", i.ID, count(len(i.Active), "task"), timeLeft(i.Deadline, now))
@@ -86,6 +87,20 @@ func writeLags(w io.Writer, v control.View) {
 			head = ""
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\n", t.ID, orDash(active), t.Lag)
+	}
+}
+
+// writeFailures prints the tasks that cannot go on, and why.
+func writeFailures(w io.Writer, v control.View) {
+	if v.FailedTasks == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nCANNOT GO ON\tINSTANCE\tFAILURES\tERROR")
+	for _, f := range v.Failed {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", f.Task, f.Instance, f.Failures, f.Error)
+	}
+	if more := v.FailedTasks - len(v.Failed); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
 	}
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
@@ -33,10 +34,12 @@ type Status struct {
 	Active      []string           `json:"active,omitempty"`
 	Learning    []Learning         `json:"learning,omitempty"`
 	Standby     []string           `json:"standby,omitempty"`
-	Lag         map[string]int64   `json:"lag,omitempty"`         // input records behind, per active task
-	DeadlineMs  int64              `json:"deadline_ms,omitempty"` // of draining, ms since the epoch; 0: none
-	Left        string             `json:"left,omitempty"`        // why it has left: drained, timeout or now
-	UpdatedMs   int64              `json:"updated_ms"`            // by the instance's clock
+	Lag         map[string]int64   `json:"lag,omitempty"`          // input records behind, per active task
+	DeadlineMs  int64              `json:"deadline_ms,omitempty"`  // of draining, ms since the epoch; 0: none
+	Failed      []Failure          `json:"failed,omitempty"`       // tasks that cannot go on, at most MaxFailed of them
+	FailedTasks int                `json:"failed_tasks,omitempty"` // how many there are
+	Left        string             `json:"left,omitempty"`         // why it has left: drained, timeout or now
+	UpdatedMs   int64              `json:"updated_ms"`             // by the instance's clock
 
 	Seen time.Time `json:"seen,omitzero"` // when Kafka got it; set by readers
 }
@@ -46,6 +49,32 @@ type Learning struct {
 	Task  string `json:"task"`
 	Lag   int64  `json:"lag"` // changelog records behind
 	Ready bool   `json:"ready"`
+}
+
+// Failure is what keeps a task from going on. The instance tries again, with growing pauses.
+type Failure struct {
+	Task     string `json:"task"`
+	Error    string `json:"error"`
+	Failures int    `json:"failures"` // in a row
+}
+
+// Bounds of what a status says of failed tasks, so that it stays a small record when everything fails.
+const (
+	MaxFailed     = 20
+	maxErrorBytes = 500
+)
+
+// Fail adds a task that cannot go on.
+func (s *Status) Fail(task string, err error, failures int) {
+	s.FailedTasks++
+	if len(s.Failed) == MaxFailed {
+		return
+	}
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if len(text) > maxErrorBytes {
+		text = strings.ToValidUTF8(text[:maxErrorBytes], "") + " ..."
+	}
+	s.Failed = append(s.Failed, Failure{Task: task, Error: text, Failures: failures})
 }
 
 // Left values: how a leave ended.
@@ -79,11 +108,13 @@ func due(last *Status, next Status, since time.Duration) bool {
 	return since >= lagInterval && !slices.Equal(last.Learning, next.Learning)
 }
 
-// sameButLags compares what does not move all the time.
+// sameButLags compares what does not move all the time, as lags and the number of attempts do.
 func sameButLags(a, b Status) bool {
+	sameFailure := func(a, b Failure) bool { return a.Task == b.Task && a.Error == b.Error }
 	sameLearner := func(a, b Learning) bool { return a.Task == b.Task && a.Ready == b.Ready }
 	return a.Incarnation == b.Incarnation && a.Member == b.Member && a.Generation == b.Generation && a.State == b.State &&
 		a.DeadlineMs == b.DeadlineMs && a.Left == b.Left && maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.Active, b.Active) && slices.Equal(a.Standby, b.Standby) &&
-		slices.EqualFunc(a.Learning, b.Learning, sameLearner)
+		slices.EqualFunc(a.Learning, b.Learning, sameLearner) &&
+		a.FailedTasks == b.FailedTasks && slices.EqualFunc(a.Failed, b.Failed, sameFailure)
 }

@@ -16,7 +16,9 @@ type View struct {
 	Instances  []InstanceView `json:"instances"`  // in order of id
 	Tasks      []TaskView     `json:"tasks"`      // in order of id
 
-	Gone []Status `json:"-"` // instances that have left or fallen silent
+	Gone        []Status     `json:"-"` // instances that have left or fallen silent
+	Failed      []FailedTask `json:"-"` // tasks that cannot go on, at most MaxFailed of each instance, in order of id
+	FailedTasks int          `json:"-"` // how many there are
 }
 
 // InstanceView is one instance.
@@ -29,6 +31,12 @@ type InstanceView struct {
 	Standby  []string          `json:"standby"`
 
 	Deadline time.Time `json:"-"` // of draining; zero: none
+}
+
+// FailedTask is a task that an instance cannot go on with.
+type FailedTask struct {
+	Instance string
+	Failure
 }
 
 // TaskView is one task.
@@ -72,7 +80,14 @@ func NewView(app string, statuses []Status, now time.Time) View {
 		for _, id := range s.Standby {
 			task(id)
 		}
+		v.FailedTasks += s.FailedTasks
+		for _, f := range s.Failed {
+			v.Failed = append(v.Failed, FailedTask{Instance: s.Instance, Failure: f})
+		}
 	}
+	slices.SortFunc(v.Failed, func(a, b FailedTask) int {
+		return cmp.Or(compareTasks(a.Task, b.Task), cmp.Compare(a.Instance, b.Instance))
+	})
 	slices.SortFunc(v.Instances, func(a, b InstanceView) int { return cmp.Compare(a.ID, b.ID) })
 	for _, t := range tasks {
 		v.Tasks = append(v.Tasks, *t)

@@ -2,9 +2,12 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
 )
@@ -141,6 +144,32 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+func TestFailedTasks(t *testing.T) {
+	b := status("b", Running, "0_2", "0_10")
+	b.Fail("0_10", errors.New("second"), 2)
+	b.Fail("0_2", fmt.Errorf("%s\n\tof two lines", strings.Repeat("ä", maxErrorBytes)), 1)
+	a := status("a", Running)
+	for i := range MaxFailed + 5 {
+		a.Fail(fmt.Sprintf("1_%d", i), errors.New("all"), 3)
+	}
+	v := NewView("words", []Status{b, a}, now)
+	if v.FailedTasks != MaxFailed+7 || len(v.Failed) != MaxFailed+2 {
+		t.Errorf("%d failed tasks, %d of them listed", v.FailedTasks, len(v.Failed))
+	}
+	if f := v.Failed[0]; f.Instance != "b" || f.Task != "0_2" || f.Failures != 1 || len(f.Error) > maxErrorBytes+4 || !utf8.ValidString(f.Error) {
+		t.Errorf("first: %+v", f)
+	}
+	if f := v.Failed[1]; f.Task != "0_10" || f.Error != "second" {
+		t.Errorf("second: %+v", f)
+	}
+	if text := mustJSON(t, v); strings.Contains(text, "second") {
+		t.Errorf("the JSON form has no place for failures: %s", text)
+	}
+	if text := mustJSON(t, b); !strings.Contains(text, `"failed":[{"task":"0_10","error":"second","failures":2},`) {
+		t.Errorf("a status: %s", text)
+	}
+}
+
 func TestPick(t *testing.T) {
 	blue := status("b", Running)
 	blue.Labels = map[string]string{"pool": "blue", "zone": "x"}
@@ -204,6 +233,7 @@ func TestDue(t *testing.T) {
 		"a learner is ready":          {change(func(s *Status) { s.Learning[0].Ready = true }), minInterval, true},
 		"a learner's lag moved":       {change(func(s *Status) { s.Learning[0].Lag = 50 }), lagInterval, true},
 		"a learner's lag just moved":  {change(func(s *Status) { s.Learning[0].Lag = 50 }), lagInterval - 1, false},
+		"a task fails":                {change(func(s *Status) { s.Fail("0_0", errors.New("x"), 1) }), minInterval, true},
 		"input lag moved":             {change(func(s *Status) { s.Lag = map[string]int64{"0_0": 4} }), heartbeat - 1, false},
 		"the clock moved":             {change(func(s *Status) { s.UpdatedMs++ }), heartbeat - 1, false},
 	} {
@@ -213,5 +243,11 @@ func TestDue(t *testing.T) {
 	}
 	if !due(nil, base, 0) {
 		t.Error("the first status is due")
+	}
+	once, again := base, base
+	once.Fail("0_0", errors.New("x"), 1)
+	again.Fail("0_0", errors.New("x"), 2)
+	if due(&once, again, heartbeat-1) {
+		t.Error("one more attempt is due")
 	}
 }

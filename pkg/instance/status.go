@@ -23,6 +23,9 @@ func (i *Instance) Status() control.Status {
 	s.Member, s.Generation = ts.Member, ts.Generation
 	for _, t := range ts.Tasks {
 		id := t.Task.String()
+		if t.Err != nil {
+			s.Fail(id, t.Err, t.Failures)
+		}
 		switch {
 		case t.Phase == handover.Learning:
 			s.Learning = append(s.Learning, control.Learning{Task: id, Lag: t.Lag, Ready: t.Ready})

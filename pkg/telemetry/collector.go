@@ -20,6 +20,7 @@ type collector struct {
 	records, changes, restored, bad        *prometheus.Desc
 	moves, failures, aborts                *prometheus.Desc
 	state, roles, generation, lag, learner *prometheus.Desc
+	failing                                *prometheus.Desc
 }
 
 func newCollector(s Source) *collector {
@@ -39,6 +40,7 @@ func newCollector(s Source) *collector {
 		roles:      desc("tasks", "Tasks on this instance by role.", "role"),
 		generation: desc("group_generation", "Generation of the group that the instance is in."),
 		lag:        desc("input_lag_records", "Input records that an active task is behind.", "task"),
+		failing:    desc("failing_tasks", "Tasks that cannot go on at present; status says why."),
 		learner:    desc("learner_lag_records", "Changelog records that a learner is behind.", "task"),
 	}
 }
@@ -47,7 +49,7 @@ func newCollector(s Source) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.records, c.changes, c.restored, c.bad, c.moves, c.failures, c.aborts,
-		c.state, c.roles, c.generation, c.lag, c.learner,
+		c.state, c.roles, c.generation, c.lag, c.learner, c.failing,
 	} {
 		ch <- d
 	}
@@ -86,6 +88,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.roles, int64(len(s.Active)), "active")
 	gauge(c.roles, int64(len(s.Learning)), "learner")
 	gauge(c.roles, int64(len(s.Standby)), "standby")
+	gauge(c.failing, int64(s.FailedTasks))
 	for task, lag := range s.Lag {
 		gauge(c.lag, lag, task)
 	}

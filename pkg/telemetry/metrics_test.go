@@ -22,7 +22,7 @@ type source struct{}
 func (source) Status() control.Status {
 	return control.Status{
 		State: control.Draining, Generation: 7, Active: []string{"0_0", "0_1"}, Lag: map[string]int64{"0_0": 12},
-		Learning: []control.Learning{{Task: "0_2", Lag: 5}, {Task: "0_3", Lag: -1}}, Standby: []string{"0_4"},
+		Learning: []control.Learning{{Task: "0_2", Lag: 5}, {Task: "0_3", Lag: -1}}, Standby: []string{"0_4"}, FailedTasks: 2,
 	}
 }
 
