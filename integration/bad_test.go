@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -111,6 +113,13 @@ func TestAccessRefused(t *testing.T) {
 	t.Run("describe input", func(t *testing.T) {
 		a := harness.NewApp(t, k, "denied", 2)
 		deny(t, kadm.NewACLs().Topics(a.Input()).Operations(kmsg.ACLOperationDescribe))
+		harness.Until(t, limit, "the broker refuses", func() bool {
+			found, err := admin.ListTopics(t.Context(), a.Input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return errors.Is(found[a.Input()].Err, kerr.TopicAuthorizationFailed)
+		})
 		ends(t, a.Start("a"), exitError, "not authorized to DESCRIBE topic "+a.Input(), "kafka-acls")
 	})
 	t.Run("join group", func(t *testing.T) {

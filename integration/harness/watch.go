@@ -79,6 +79,10 @@ func (w *Watch) take(fetches kgo.Fetches, now time.Time) {
 func (w *Watch) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now := time.Now()
+	for p := range w.arrived {
+		w.arrived[p] = now
+	}
 	clear(w.pauses)
 	clear(w.slowest)
 }
