@@ -78,7 +78,7 @@ func (i *Instance) Ready() bool {
 			return false
 		}
 	}
-	return ts.Leased
+	return ts.Leased && len(ts.Unknown) == 0
 }
 
 // Tasks is the state of this instance's tasks; nil before they can run.

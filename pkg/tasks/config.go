@@ -2,8 +2,8 @@ package tasks
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -108,14 +108,33 @@ func (c *Config) ensureDefaults() {
 	c.Events.ensureDefaults()
 }
 
-// subtopology finds the part that a task belongs to. A plan may name tasks that this instance does not
-// know, when members run different topologies.
-func (c *Config) subtopology(t assign.TaskID) (*Subtopology, error) {
+// subtopology finds the part that a task belongs to; nil: this instance's topology has no such task.
+func (c *Config) subtopology(t assign.TaskID) *Subtopology {
 	if t.Subtopology < 0 || int(t.Subtopology) >= len(c.Subtopologies) ||
 		t.Partition < 0 || t.Partition >= c.Subtopologies[t.Subtopology].Partitions {
-		return nil, fmt.Errorf("task %s is not part of this instance's topology: do all instances run the same file?", t)
+		return nil
 	}
-	return &c.Subtopologies[t.Subtopology], nil
+	return &c.Subtopologies[t.Subtopology]
+}
+
+// known takes the tasks out of a plan that this instance's topology does not have, as members may run
+// different files. It also returns those that this instance was to run. To claim them would be a lie: they would
+// stand still as long as this instance is there, and a leave would wait for ever to hand them over.
+func (c *Config) known(p assign.MemberPlan) (_ assign.MemberPlan, unknown []assign.TaskID) {
+	tasks := func(list []assign.TaskID) []assign.TaskID {
+		return slices.DeleteFunc(slices.Clone(list), func(t assign.TaskID) bool { return c.subtopology(t) == nil })
+	}
+	handovers := func(list []assign.Handover) []assign.Handover {
+		return slices.DeleteFunc(slices.Clone(list), func(h assign.Handover) bool { return c.subtopology(h.Task) == nil })
+	}
+	for _, t := range p.Own {
+		if c.subtopology(t) == nil {
+			unknown = append(unknown, t)
+		}
+	}
+	p.Own, p.Learn, p.Standby = tasks(p.Own), tasks(p.Learn), tasks(p.Standby)
+	p.Take, p.Release = handovers(p.Take), handovers(p.Release)
+	return p, unknown
 }
 
 // sources are the partitions that a task consumes, in the order of the subtopology's sources.

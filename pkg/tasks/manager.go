@@ -45,7 +45,8 @@ type Manager struct {
 	slots      map[assign.TaskID]*slot
 	committing bool
 	stopping   bool
-	adopted    bool // a plan has come since the last commit of a stopping instance
+	adopted    bool            // a plan has come since the last commit of a stopping instance
+	unknown    []assign.TaskID // the last plan tells to run them, and the topology does not have them
 	lastReport assign.Report
 	upkept     upkeepTimes
 
@@ -204,6 +205,10 @@ func (m *Manager) report() assign.Report {
 // Plan takes the plan that this member was sent for a generation.
 func (m *Manager) Plan(memberID string, generation int32, plan assign.MemberPlan) {
 	m.call(func() {
+		plan, m.unknown = m.cfg.known(plan)
+		for _, t := range m.unknown {
+			m.log.Error("told to run a task that is not part of this instance's topology: do all instances run the same file?", "task", t.String())
+		}
 		m.machine.Adopt(handover.Lease{Member: memberID, Generation: generation}, plan)
 		m.log.Debug("adopted a plan", "member", memberID, "generation", generation, "own", len(plan.Own), "take", len(plan.Take),
 			"release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
@@ -222,6 +227,7 @@ func (m *Manager) Lost(err error) {
 	m.call(func() {
 		m.log.Warn("lost the group: dropping owned tasks until the next plan", "error", err)
 		m.machine.Lost()
+		m.unknown = nil
 		if m.txn != nil && !m.stopping {
 			m.abortTransaction(err)
 		}

@@ -63,28 +63,11 @@ type release struct {
 	last      time.Time
 }
 
-func (m *Manager) slot(t assign.TaskID) (*slot, error) {
-	if s := m.slots[t]; s != nil {
-		return s, nil
-	}
-	sub, err := m.cfg.subtopology(t)
-	if err != nil {
-		return nil, err
-	}
-	s := &slot{id: t, sub: sub, purged: map[TopicPartition]int64{}}
-	m.slots[t] = s
-	return s, nil
-}
-
-func sortedTasks[V any](m map[assign.TaskID]V) []assign.TaskID {
-	return slices.SortedFunc(maps.Keys(m), assign.TaskID.Compare)
-}
-
 // reconcileAll brings every task in line with the machine.
 func (m *Manager) reconcileAll() {
 	for _, t := range m.machine.Tasks() {
-		if _, err := m.slot(t); err != nil {
-			m.log.Error("cannot do what the plan says", "task", t.String(), "error", err)
+		if m.slots[t] == nil {
+			m.slots[t] = &slot{id: t, sub: m.cfg.subtopology(t), purged: map[TopicPartition]int64{}}
 		}
 	}
 	for _, t := range sortedTasks(m.slots) {
@@ -93,6 +76,10 @@ func (m *Manager) reconcileAll() {
 }
 
 // reconcile begins what the machine says of a task, unless that is under way. A late answer may come with a
+func sortedTasks[V any](m map[assign.TaskID]V) []assign.TaskID {
+	return slices.SortedFunc(maps.Keys(m), assign.TaskID.Compare)
+}
+
 // slot that was forgotten meanwhile: its task is another slot's business.
 func (m *Manager) reconcile(s *slot) {
 	if m.slots[s.id] != s {

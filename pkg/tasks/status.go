@@ -17,6 +17,7 @@ type Status struct {
 	Stopping   bool
 	Held       int // tasks owned, being released or being taken
 	Tasks      []TaskStatus
+	Unknown    []assign.TaskID // that the plan tells to run, and this instance's topology does not have
 }
 
 // TaskStatus is one task in a Status.
@@ -61,7 +62,7 @@ func (m *Manager) publish() {
 	lease, leased := m.machine.Lease()
 	st := &Status{
 		Member: lease.Member, Generation: lease.Generation, Leased: leased, Leaving: m.machine.Leaving(), DeadlineMs: m.machine.DeadlineMs(),
-		Drained: m.machine.Drained(), Superseded: m.machine.Superseded(), Stopping: m.stopping, Held: m.machine.Held(),
+		Drained: m.machine.Drained(), Superseded: m.machine.Superseded(), Stopping: m.stopping, Held: m.machine.Held(), Unknown: m.unknown,
 	}
 	for _, t := range sortedTasks(m.slots) {
 		s := m.slots[t]

@@ -112,8 +112,8 @@ func (m *Manager) removeStale(now time.Time) {
 		if err != nil || m.machine.Task(id).Phase != handover.Idle {
 			continue
 		}
-		sub, err := m.cfg.subtopology(id)
-		if err != nil || l.Time.IsZero() || len(sub.Stores) == 0 {
+		sub := m.cfg.subtopology(id)
+		if sub == nil || l.Time.IsZero() || len(sub.Stores) == 0 {
 			continue
 		}
 		keep := slices.MinFunc(sub.Stores, func(a, b state.StoreSpec) int { return int(a.Retention - b.Retention) }).Retention
