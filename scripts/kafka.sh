@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# A real Apache Kafka for tests: one KRaft node, broker and controller in one process, from Maven artifacts.
+# A real Apache Kafka for tests: KRaft nodes, broker and controller in one process, from Maven artifacts.
 #
 #   kafka.sh libs                    fetch the broker's jars into the cache (done by the others when needed)
 #   kafka.sh up DIR [PORT]           start it on DIR (data, configuration, log, pid) and print its address;
 #                                    without PORT a free one is chosen; on a used DIR: again, same data and port
 #   kafka.sh down DIR                stop it (SIGTERM, after 30 s SIGKILL); data stays
 #   kafka.sh kill DIR                stop it by SIGKILL
+#   kafka.sh cluster DIR N           start N nodes that replicate, on DIR/1 to DIR/N, and print their addresses with
+#                                    commas between; up, down and kill DIR/1 then start and stop one of them
 #   kafka.sh run COMMAND...          start one in a temporary directory, run COMMAND with
 #                                    STREAMWORKER_TEST_BROKERS set, stop it, remove the directory
 #   kafka.sh consumer-groups ARGS... Kafka's own kafka-consumer-groups
@@ -73,7 +75,18 @@ free_port() {
   die "no free port found"
 }
 
+# nodes DIR: the number of nodes in the cluster that the node on DIR belongs to.
+nodes() { if [ -f "$1/voters" ]; then tr ',' '\n' <"$1/voters" | wc -l; else echo 1; fi; }
+
 configure() { # DIR PORT CONTROLLER_PORT
+  local id=1 voters=1@127.0.0.1:$3 copies insync
+  if [ -f "$1/voters" ]; then
+    id=$(cat "$1/id")
+    voters=$(cat "$1/voters")
+  fi
+  copies=$(nodes "$1")
+  if [ "$copies" -gt 3 ]; then copies=3; fi
+  insync=$(((copies + 1) / 2))
   cat >"$1/log4j2.properties" <<'LOG'
 status = error
 appender.console.type = Console
@@ -89,8 +102,8 @@ LOG
   # Short broker sessions let a killed node register again at once; few partitions of the internal topics start fast.
   cat >"$1/server.properties" <<CONFIG
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:$3
+node.id=$id
+controller.quorum.voters=$voters
 listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
 advertised.listeners=PLAINTEXT://127.0.0.1:$2
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -98,14 +111,15 @@ inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs=$1/data
 auto.create.topics.enable=false
-default.replication.factor=1
-offsets.topic.replication.factor=1
+default.replication.factor=$copies
+min.insync.replicas=$insync
+offsets.topic.replication.factor=$copies
 offsets.topic.num.partitions=8
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor=$copies
+transaction.state.log.min.isr=$insync
 transaction.state.log.num.partitions=8
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor=$copies
+share.coordinator.state.topic.min.isr=$insync
 group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
@@ -155,6 +169,40 @@ up() { # DIR [PORT]
   die "the broker does not serve after 90 s: its log is $dir/log"
 }
 
+cluster() { # DIR N
+  local dir i port cport used=" " voters="" started=()
+  need_java
+  libs
+  mkdir -p "$1"
+  dir=$(cd "$1" && pwd)
+  for i in $(seq "$2"); do
+    mkdir -p "$dir/$i"
+    [ ! -f "$dir/$i/address" ] || die "there is a cluster on $dir already: start its nodes by up $dir/1 and so on"
+    port=$(free_port)
+    while [[ $used == *" $port "* ]]; do port=$(free_port); done
+    used+="$port "
+    cport=$(free_port)
+    while [[ $used == *" $cport "* ]]; do cport=$(free_port); done
+    used+="$cport "
+    echo "$i" >"$dir/$i/id"
+    echo "127.0.0.1:$port" >"$dir/$i/address"
+    echo "$cport" >"$dir/$i/controller-port"
+    voters+="${voters:+,}$i@127.0.0.1:$cport"
+  done
+  for i in $(seq "$2"); do
+    echo "$voters" >"$dir/$i/voters"
+    up "$dir/$i" >/dev/null & # a node serves once most of them run
+    started+=("$!")
+  done
+  for i in "${started[@]}"; do
+    if ! wait "$i"; then
+      for i in $(seq "$2"); do kill_hard "$dir/$i"; done
+      die "not all nodes of the cluster on $dir could be started"
+    fi
+  done
+  cat "$dir"/*/address | paste -sd,
+}
+
 down() { # DIR
   local pid
   [ -f "$1/pid" ] || return 0
@@ -184,7 +232,7 @@ run() { # COMMAND...
   "$@"
 }
 
-[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | run COMMAND... | consumer-groups ARGS..."
+[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | consumer-groups ARGS..."
 command=$1
 shift
 case $command in
@@ -192,6 +240,7 @@ libs) libs ;;
 up) up "$@" ;;
 down) down "$@" ;;
 kill) kill_hard "$@" ;;
+cluster) cluster "$@" ;;
 run) run "$@" ;;
 consumer-groups)
   need_java
