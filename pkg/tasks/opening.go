@@ -71,16 +71,25 @@ func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c commit
 				return
 			}
 			if err != nil {
-				if ctx.Err() == nil {
-					m.log.Warn("cannot open the task yet; trying again", "task", s.id.String(), "error", err)
-				}
-				s.begun = false
-				s.retryAt = time.Now().Add(retryFirst)
+				m.cannotOpen(s, err)
 				return
 			}
 			m.restore(s, t, st.Epoch, c, ends, nil)
 		})
 	})
+}
+
+// openRetryMost bounds the pause between two attempts to open a task: what is in the way mostly ends by itself.
+const openRetryMost = 2 * time.Second
+
+// cannotOpen tells why a task is not opened, and lets it try again after a while.
+func (m *Manager) cannotOpen(s *slot, err error) {
+	s.notOpen = failure{err: err, failures: s.notOpen.failures + 1}
+	wait := min(backoff(s.notOpen.failures), openRetryMost)
+	s.begun, s.retryAt = false, time.Now().Add(wait)
+	if m.ctx.Err() == nil {
+		m.log.Warn("cannot open the task yet; trying again", "task", s.id.String(), "failures", s.notOpen.failures, "retry", wait.String(), "error", err)
+	}
 }
 
 // prepareOpening settles where a task without committed offsets starts, and asks for the changelogs' ends.
@@ -152,6 +161,7 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 		return
 	}
 	s.mode, s.phase, s.opening, s.well = running, handover.Running, c, time.Now()
+	s.notOpen = failure{}
 	m.notePhase(s, handover.Running)
 	p := m.env.producer // not that of the time when the task was opened: a learner outlives a lease
 	t.box.post(func() { t.producer = p })

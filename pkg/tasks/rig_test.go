@@ -122,8 +122,10 @@ func newRig(t *testing.T, streams string, partitions int32, change ...func(*Conf
 	for _, f := range change {
 		f(&r.cfg)
 	}
-	if r.cfg.Engine, err = state.NewEngine(state.Config{Dir: t.TempDir(), BallastBytes: -1, Logger: r.cfg.Logger}); err != nil {
-		t.Fatal(err)
+	if r.cfg.Engine == nil {
+		if r.cfg.Engine, err = state.NewEngine(state.Config{Dir: t.TempDir(), BallastBytes: -1, Logger: r.cfg.Logger}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r.cfg.Reader = state.NewReader(r.newClient(), state.ReaderConfig{MaxWait: 50 * time.Millisecond, Logger: r.cfg.Logger})
 	r.cfg.Input = r.newClient(kgo.FetchMaxWait(20*time.Millisecond), kgo.ConsumeResetOffset(kgo.NoResetOffset()))

@@ -52,6 +52,7 @@ type slot struct {
 	failures int // in a row
 	err      error
 	retryAt  time.Time
+	notOpen  failure   // why it could not be opened yet
 	well     time.Time // since when the task does what it is to do; zero: it does not yet
 	input    inputTrouble
 }
@@ -175,7 +176,7 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 		m.env.input.remove(t, s.sub.sources(s.id))
 	}
 	m.opener.forget(s.id)
-	s.input = inputTrouble{}
+	s.input, s.notOpen = inputTrouble{}, failure{}
 	wrote := s.mode == running || s.mode == stopping || s.mode == halted
 	s.closing, s.begun = true, false
 	s.freezing, s.committed, s.commit, s.release, s.processed = false, false, nil, nil, nil

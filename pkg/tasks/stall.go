@@ -77,6 +77,7 @@ func (t *task) failInput(a *processing, err error) {
 	a.stall.failures++
 	wait := backoff(a.stall.failures)
 	a.stall.until = time.Now().Add(wait)
+	t.env.totals.failures.Add(1)
 	t.stats.stalled.Store(&failure{err: err, failures: a.stall.failures})
 	t.env.cfg.Events.TaskFailed(FailureInfo{Task: t.id, Err: err, Failures: a.stall.failures, Retry: wait})
 }

@@ -71,6 +71,9 @@ func (m *Manager) publish() {
 			continue
 		}
 		ts := TaskStatus{Task: t, Phase: ms.Phase, Ready: ms.Ready, Lag: -1, Err: s.err, Failures: s.failures}
+		if s.notOpen.err != nil {
+			ts.Err, ts.Failures = s.notOpen.err, s.notOpen.failures
+		}
 		if s.input.err != nil {
 			ts.Err, ts.Failures = s.input.err, s.input.failures
 		}
