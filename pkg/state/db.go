@@ -2,13 +2,13 @@ package state
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"errors"
 	"github.com/cockroachdb/pebble/v2"
 )
 

@@ -29,7 +29,7 @@ func lockDir(disk vfs.FS, dir string, now time.Time) (*dirLock, error) {
 		if note, readErr := readFile(disk, holder); readErr == nil {
 			who = note
 		}
-		return nil, fmt.Errorf("%w: %s is held by %s: stop it, or give each instance a directory of its own (%v)", ErrDirInUse, dir, who, err)
+		return nil, fmt.Errorf("%w: %s is held by %s: stop it, or give each instance a directory of its own (%w)", ErrDirInUse, dir, who, err)
 	}
 	host, _ := os.Hostname() // only for the note
 	note := fmt.Sprintf("process %d on %s since %s", os.Getpid(), host, now.UTC().Format(time.RFC3339))

@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -79,7 +78,7 @@ type modelTest struct {
 	frozen []*Changes
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (t *modelTest) check(err error) {
 	t.Helper()

@@ -1,11 +1,11 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"errors"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -50,7 +50,7 @@ func (e *Engine) options(task string, log *slog.Logger, fail func(error)) *pebbl
 			time.Sleep(backgroundErrorPause)
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			fail(fmt.Errorf("state of task %s: %w: %s: %v", task, ErrCorrupt, info.Path, info.Details))
+			fail(fmt.Errorf("state of task %s: %w: %s: %w", task, ErrCorrupt, info.Path, info.Details))
 		},
 		DiskSlow: func(info pebble.DiskSlowInfo) {
 			log.Warn("the disk is slow", "path", info.Path, "operation", info.OpType.String(), "duration", info.Duration)
