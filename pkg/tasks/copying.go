@@ -67,7 +67,7 @@ func (t *task) apply(store int, b state.Batch, failed func(error)) {
 		t.copyError(store, b, failed)
 		return
 	}
-	if b.Next > c.position[store] {
+	if b.Next >= c.position[store] { // with nothing new it notes that the state is up to date still
 		t.env.copies <- struct{}{}
 		err := t.db.ApplyChangelog(store, b.Records, b.Next, b.HighWatermark)
 		<-t.env.copies

@@ -133,6 +133,8 @@ func (t *task) close(clean bool, then func(error)) {
 			if t.db != nil {
 				t.db.Discard()
 			}
+		} else if t.db != nil {
+			t.db.MarkCurrent()
 		}
 	}
 	if t.db != nil {

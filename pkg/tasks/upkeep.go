@@ -99,8 +99,13 @@ func (m *Manager) purge() {
 
 // markCurrent notes that an active task's store holds all of its changelogs.
 func (t *task) markCurrent() {
-	if t.active != nil && t.db != nil {
-		t.db.MarkCurrent()
+	a := t.active
+	if a == nil || t.db == nil {
+		return
+	}
+	t.db.MarkCurrent()
+	if !a.moved && len(a.frozen) == 0 {
+		t.db.Freeze() // of nothing: it gives back the memory of rows that an idle task no longer needs
 	}
 }
 
