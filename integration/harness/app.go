@@ -44,7 +44,7 @@ func NewApp(t testing.TB, k *Kafka, name string, partitions int32, settings ...s
 	t.Helper()
 	a := &App{Name: Unique(name), Kafka: k, Partitions: partitions, Dir: t.TempDir(), t: t}
 	admin := kadm.NewClient(k.Client(t))
-	if _, err := admin.CreateTopics(t.Context(), partitions, 1, nil, a.Input(), a.Output()); err != nil {
+	if _, err := admin.CreateTopics(t.Context(), partitions, -1, nil, a.Input(), a.Output()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

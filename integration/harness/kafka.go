@@ -20,7 +20,7 @@ const BrokersEnv = "STREAMWORKER_TEST_BROKERS"
 
 // Kafka is a broker that the harness started, or one that was there.
 type Kafka struct {
-	Address string
+	Address string // of several brokers, with commas between
 	dir     string // of the one started here; "": not ours to stop
 	config  string // more lines of its server.properties
 }
@@ -111,7 +111,7 @@ func (k *Kafka) ConsumerGroups(t testing.TB, args ...string) string {
 // Client is a client that lives as long as the test.
 func (k *Kafka) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(k.Address)}, opts...)...)
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(k.Address, ",")...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (k *Kafka) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 func (k *Kafka) CreateTopic(t testing.TB, name string, partitions int32) {
 	t.Helper()
 	admin := kadm.NewClient(k.Client(t))
-	if _, err := admin.CreateTopic(t.Context(), partitions, 1, nil, name); err != nil {
+	if _, err := admin.CreateTopic(t.Context(), partitions, -1, nil, name); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.deleteTopics(admin, name) })
