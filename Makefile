@@ -32,7 +32,7 @@ race: ## fast tests under the race detector
 
 .PHONY: sim
 sim: ## random simulation of assignor, leases and handover, SIM_HISTORIES histories
-	STREAMWORKER_SIM_HISTORIES=$(SIM_HISTORIES) go test -count=1 -timeout 30m -run '^TestSim' ./pkg/...
+	STREAMWORKER_SIM_HISTORIES=$(SIM_HISTORIES) go test -count=1 -timeout 30m -run '^TestSim' ./pkg/sim
 
 .PHONY: integration
 integration: build ## tests on a real Kafka (starts one by scripts/kafka.sh; needs JDK 17+ and Maven)
