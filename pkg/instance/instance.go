@@ -180,7 +180,7 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 	}
 	p.engine, err = state.NewEngine(state.Config{
 		Dir: c.State.Dir, BlockCacheBytes: c.State.BlockCache, MemtableBytes: c.State.Memtables, RowCacheBytes: c.State.RowCache,
-		MaxOpenFiles: c.State.MaxOpenFiles, Compactions: c.State.Compactions, Logger: i.log,
+		MaxOpenFiles: c.State.MaxOpenFiles, Compactions: c.State.Compactions, Logger: i.log, FS: i.opts.StateFS,
 		Events: state.Events{Fatal: func(task string, err error) {
 			select {
 			case fatal <- fmt.Errorf("%w: task %s: %w", ErrState, task, err):

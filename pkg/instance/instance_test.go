@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -51,6 +52,7 @@ type bench struct {
 	dir       string
 	client    *kgo.Client
 	dialer    func(ctx context.Context, network, host string) (net.Conn, error) // of instances started from now on
+	disk      vfs.FS                                                            // under the state of instances started from now on; nil: the real one
 	sent      map[string]int64
 	log       *slog.Logger
 
@@ -109,7 +111,7 @@ func (b *bench) start(id string) *worker {
 		b.t.Fatal(err)
 	}
 	w := &worker{done: make(chan error, 1)}
-	w.Instance = New(cfg, Options{Logger: b.log, Dialer: b.dialer, Events: tasks.Events{TakenOver: func(k tasks.TakeoverInfo) {
+	w.Instance = New(cfg, Options{Logger: b.log, Dialer: b.dialer, StateFS: b.disk, Events: tasks.Events{TakenOver: func(k tasks.TakeoverInfo) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.takeovers = append(b.takeovers, k)

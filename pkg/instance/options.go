@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/config"
@@ -37,6 +38,8 @@ type Options struct {
 	ReachTimeout time.Duration
 	// Dialer replaces the way to the brokers, for tests.
 	Dialer func(ctx context.Context, network, host string) (net.Conn, error)
+	// StateFS replaces the disk under the tasks' state, for tests.
+	StateFS vfs.FS
 }
 
 // clients are the connections of an instance, one for each purpose, so that none waits behind another.

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"errors"
 	"maps"
 
 	"github.com/streamworker/streamworker/pkg/control"
@@ -8,6 +9,8 @@ import (
 	"github.com/streamworker/streamworker/pkg/tasks"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
+
+var errUnknownTask = errors.New("it is not part of this instance's topology: do all instances run the same file?")
 
 // Status is what this instance shows of itself. It reads snapshots only and answers at once, also while
 // the instance starts.
@@ -42,6 +45,9 @@ func (i *Instance) Status() control.Status {
 				s.Lag[id] = t.Lag
 			}
 		}
+	}
+	for _, t := range ts.Unknown {
+		s.Fail(t.String(), errUnknownTask, 1)
 	}
 	view := r.leave.Snapshot()
 	s.Left = leave.Reason(view.Left)
