@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -23,6 +24,7 @@ const deadWriterAfter = 400 * time.Millisecond
 // transactions gives the task manager what exactly once needs.
 type transactions struct {
 	id       string // this instance's transactional id
+	app      string
 	group    string
 	implicit bool // the brokers run transaction version 2: no AddOffsetsToTxn is needed
 	coord    *group.Coordinator
@@ -42,7 +44,7 @@ func (i *Instance) newTransactions(ctx context.Context, admin *kgo.Client) (*tra
 	if err != nil {
 		return nil, fmt.Errorf("asking for the brokers' features: %w", err)
 	}
-	x := &transactions{id: transactionalID(i.cfg.App, i.id), group: i.cfg.Kafka.Group, adm: kadm.NewClient(admin),
+	x := &transactions{id: transactionalID(i.cfg.App, i.id), app: i.cfg.App, group: i.cfg.Kafka.Group, adm: kadm.NewClient(admin),
 		client: func(opts ...kgo.Opt) (*kgo.Client, error) { return kgo.NewClient(i.kafkaOptions("-fence", opts...)...) }}
 	for _, f := range resp.FinalizedFeatures {
 		if f.Name == "transaction.version" && f.MaxVersionLevel >= 2 {
@@ -101,6 +103,9 @@ func (x *transactions) addOffsets(ctx context.Context, p *kgo.Client, pid int64,
 // Fence ends what dead writers have left open on the partitions. Where the brokers or the rights do not allow
 // to find them, it returns: the transactions end with their timeout.
 func (x *transactions) Fence(ctx context.Context, parts []tasks.TopicPartition) error {
+	if len(parts) == 0 {
+		return nil // to kadm this would mean all partitions of the cluster
+	}
 	before, err := x.open(ctx, parts)
 	if err != nil || len(before) == 0 {
 		return nil //nolint:nilerr // waiting for the timeout is what is left to do
@@ -128,8 +133,8 @@ func (x *transactions) Fence(ctx context.Context, parts []tasks.TopicPartition) 
 		return nil //nolint:nilerr // as above
 	}
 	for _, t := range listed {
-		if t.TxnID == x.id {
-			continue // ours: the producer ends it when it starts
+		if t.TxnID == x.id || !strings.HasPrefix(t.TxnID, transactionalID(x.app, "")) {
+			continue // this instance's own, which its producer ends when it starts, or somebody else's
 		}
 		if err := x.fence(ctx, t.TxnID); err != nil {
 			return fmt.Errorf("fencing transactional id %s: %w", t.TxnID, err)
