@@ -86,9 +86,29 @@ func (a *App) Write(config string) {
 // Start starts an instance; it keeps its state in a directory of its id.
 func (a *App) Start(id string, flags ...string) *Process {
 	a.t.Helper()
-	args := []string{"run", "-c", a.Config(), "--instance-id", id, "--state-dir", filepath.Join(a.Dir, "state", id)}
-	return startProcess(a.t, a.Dir, id, append(args, flags...)...)
+	return a.StartIn(here{}, id, flags...)
 }
+
+// Place is where a process is started.
+type Place interface {
+	// Do runs f there.
+	Do(f func() error) error
+}
+
+// StartIn starts an instance in a place; a flag given here outranks those that Start sets.
+func (a *App) StartIn(place Place, id string, flags ...string) *Process {
+	a.t.Helper()
+	return startProcess(a.t, a.Dir, id, place, append(a.runArgs(id), flags...)...)
+}
+
+func (a *App) runArgs(id string) []string {
+	return []string{"run", "-c", a.Config(), "--instance-id", id, "--state-dir", filepath.Join(a.Dir, "state", id)}
+}
+
+// here is the place of the test itself.
+type here struct{}
+
+func (here) Do(f func() error) error { return f() }
 
 // Result is what a command that has ended wrote.
 type Result struct {

@@ -27,9 +27,9 @@ type Process struct {
 	text []byte // everything it wrote
 }
 
-// startProcess runs the binary. Its output is kept; it is written to the file logs/<name>.log of the directory too, so
+// startProcess runs the binary in a place. Its output is kept; it is written to the file logs/<name>.log of the directory too, so
 // that a test that hangs can be looked into.
-func startProcess(t testing.TB, dir, name string, args ...string) *Process {
+func startProcess(t testing.TB, dir, name string, place Place, args ...string) *Process {
 	t.Helper()
 	p := &Process{Name: name, t: t, done: make(chan struct{}), cmd: exec.Command(Binary(), args...)}
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o755); err != nil {
@@ -44,7 +44,7 @@ func startProcess(t testing.TB, dir, name string, args ...string) *Process {
 		t.Fatal(err)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = writer, writer
-	if err := p.cmd.Start(); err != nil {
+	if err := place.Do(p.cmd.Start); err != nil {
 		t.Fatalf("starting %s: %v (make build builds it)", p.cmd.Path, err)
 	}
 	writer.Close()
@@ -99,6 +99,12 @@ func (p *Process) Events() []Event {
 	defer p.mu.Unlock()
 	return p.log[:len(p.log):len(p.log)]
 }
+
+// Pid is the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Signal sends a signal.
 func (p *Process) Signal(s syscall.Signal) {
