@@ -76,11 +76,11 @@ func (m *Manager) reconcileAll() {
 	}
 }
 
-// reconcile begins what the machine says of a task, unless that is under way. A late answer may come with a
 func sortedTasks[V any](m map[assign.TaskID]V) []assign.TaskID {
 	return slices.SortedFunc(maps.Keys(m), assign.TaskID.Compare)
 }
 
+// reconcile begins what the machine says of a task, unless that is under way. A late answer may come with a
 // slot that was forgotten meanwhile: its task is another slot's business.
 func (m *Manager) reconcile(s *slot) {
 	if m.slots[s.id] != s {
