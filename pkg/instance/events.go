@@ -24,7 +24,9 @@ func logEvents(log *slog.Logger, next tasks.Events) tasks.Events {
 		},
 		Released: func(r tasks.ReleaseInfo) {
 			log.Info("handover", "task", r.Task.String(), "role", "release", "generation", r.Release.Generation, "took_ms", ms(r.Took.Seconds()))
-			log.Debug("committed", "tasks", r.Task.String(), "member", r.Lease.Member, "generation", r.Lease.Generation, "release", true)
+			if !r.Sent.IsZero() {
+				log.Debug("committed", "tasks", r.Task.String(), "member", r.Lease.Member, "generation", r.Lease.Generation, "sent", r.Sent, "release", true)
+			}
 			call(next.Released, r)
 		},
 		TakenOver: func(t tasks.TakeoverInfo) {
@@ -41,7 +43,7 @@ func logEvents(log *slog.Logger, next tasks.Events) tasks.Events {
 				log.Info("a commit was not acknowledged", "tasks", len(c.Tasks), "member", c.Lease.Member, "generation", c.Lease.Generation,
 					"unanswered", c.Outcome == handover.Unknown, "error", c.Err)
 			} else if log.Enabled(context.Background(), slog.LevelDebug) {
-				log.Debug("committed", "tasks", taskList(c.Tasks), "member", c.Lease.Member, "generation", c.Lease.Generation)
+				log.Debug("committed", "tasks", taskList(c.Tasks), "member", c.Lease.Member, "generation", c.Lease.Generation, "sent", c.Sent)
 			}
 			call(next.Committed, c)
 		},

@@ -97,10 +97,10 @@ func (m *Manager) commitReady() {
 	}
 	m.committing = true
 	m.machine.CommitSent(tasks)
+	begin := time.Now()
 	m.async(func(ctx context.Context) {
-		begin := time.Now()
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
-		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Sent: begin, Took: time.Since(begin), Outcome: outcome, Err: err})
 		m.box.post(func() { m.committed(sent, tasks, frozens, lease, outcome) })
 	})
 }

@@ -40,6 +40,7 @@ type ReleaseInfo struct {
 	Task    assign.TaskID
 	Release assign.ReleaseID
 	Lease   handover.Lease // under which it was committed
+	Sent    time.Time      // when the lease was looked at; zero: as part of a transaction, of which Committed tells
 	Took    time.Duration  // from the order to the acknowledgement
 }
 
@@ -68,6 +69,7 @@ type FailureInfo struct {
 type CommitInfo struct {
 	Tasks   []assign.TaskID
 	Lease   handover.Lease // under which it was made
+	Sent    time.Time      // when the lease was looked at
 	Took    time.Duration
 	Outcome handover.Outcome
 	Err     error

@@ -117,12 +117,13 @@ func (m *Manager) sendRelease(s *slot) {
 	}
 	order, epoch, ordered := m.machine.Task(s.id).Release, s.epoch, s.ordered
 	offsets := offsetsOf(s.sub.sources(s.id), s.release.offsets, handover.Metadata{Committer: lease.Member, Token: tokenOf(order, s.release)})
+	sent := time.Now()
 	m.async(func(ctx context.Context) {
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
 		m.box.post(func() {
 			if outcome == handover.Acknowledged {
 				m.totals.releases.Add(1)
-				m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: order, Lease: lease, Took: time.Since(ordered)})
+				m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: order, Lease: lease, Sent: sent, Took: time.Since(ordered)})
 			} else {
 				m.log.Info("a release was not acknowledged; the next round settles it", "task", s.id.String(), "generation", lease.Generation, "error", err)
 			}

@@ -110,12 +110,12 @@ func (m *Manager) lastCommit(deadline time.Time, clean map[assign.TaskID]bool) (
 	}
 	answered := false
 	m.machine.CommitSent(tasks)
+	sent := time.Now()
 	m.async(func(ctx context.Context) {
-		begin := time.Now()
 		ctx, cancel := context.WithDeadline(ctx, deadline)
 		defer cancel()
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
-		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Sent: sent, Took: time.Since(sent), Outcome: outcome, Err: err})
 		m.box.post(func() {
 			answered = true
 			refused = outcome == handover.Declined

@@ -159,10 +159,10 @@ func (m *Manager) endTransaction() {
 	}
 	m.machine.CommitSent(owned)
 	number, producer := x.number, m.env.producer
+	sent := time.Now()
 	m.async(func(ctx context.Context) {
-		begin := time.Now()
 		outcome, err := m.commitTransaction(ctx, producer, lease, offsets, produced)
-		m.cfg.Events.Committed(CommitInfo{Tasks: all, Lease: lease, Took: time.Since(begin), Outcome: outcome, Err: err})
+		m.cfg.Events.Committed(CommitInfo{Tasks: all, Lease: lease, Sent: sent, Took: time.Since(sent), Outcome: outcome, Err: err})
 		m.box.post(func() { m.transactionEnded(number, owned, lease, outcome, err) })
 	})
 }
