@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
@@ -80,6 +81,23 @@ func (l *ledger) Fetch(_ context.Context, parts []TopicPartition) (map[TopicPart
 		}
 	}
 	return out, nil
+}
+
+// exactlyOnce makes a rig whose tasks write in transactions. Offsets count when they are added to the transaction.
+func exactlyOnce(c *Config) { c.Transactions = &ledgerTransactions{ledger: c.Offsets.(*ledger)} }
+
+type ledgerTransactions struct {
+	ledger *ledger
+	fenced atomic.Int64
+}
+
+func (l *ledgerTransactions) CommitOffsets(ctx context.Context, _ *kgo.Client, lease handover.Lease, offsets []Offset) (handover.Outcome, error) {
+	return l.ledger.Commit(ctx, lease, offsets)
+}
+
+func (l *ledgerTransactions) Fence(context.Context, []TopicPartition) error {
+	l.fenced.Add(1)
+	return nil
 }
 
 // decide sets how commits are answered from now on.

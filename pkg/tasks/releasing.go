@@ -33,9 +33,7 @@ func (m *Manager) beginRelease(s *slot) {
 	case stopping:
 		// Its end sends the release.
 	case halted:
-		if m.txn == nil { // else it is in the transaction that is being ended
-			m.sendRelease(s)
-		}
+		m.releaseHalted(s)
 	default:
 		m.releaseUnopened(s)
 	}
@@ -70,10 +68,12 @@ func (m *Manager) taskStopped(s *slot, t *task, r *release, err error) {
 	m.releaseHalted(s)
 }
 
-// releaseHalted sends the release of a task that has stopped, if the machine orders one.
+// releaseHalted sends the release of a task that has stopped, if the machine orders one. What the task has done in
+// a transaction that has not ended is released with that.
 func (m *Manager) releaseHalted(s *slot) {
 	st := m.machine.Task(s.id)
-	if s.mode == halted && !s.closing && st.Phase == handover.Releasing {
+	done := m.txn == nil || s.committed
+	if s.mode == halted && !s.closing && done && st.Phase == handover.Releasing {
 		s.begun, s.epoch, s.phase = true, st.Epoch, st.Phase
 		m.sendRelease(s)
 	}

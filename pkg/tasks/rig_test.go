@@ -92,7 +92,14 @@ func newRig(t *testing.T, streams string, partitions int32, change ...func(*Conf
 	r.cfg = Config{
 		Offsets: r.ledger, Group: r.group, Logs: r.logs, Threads: 2, CommitInterval: 20 * time.Millisecond,
 		NewProducer: func() (*kgo.Client, error) {
-			return kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.RecordPartitioner(Partitioner()), kgo.ProducerLinger(0), kgo.Dialer(r.wire.dial))
+			opts := []kgo.Opt{
+				kgo.SeedBrokers(c.ListenAddrs()...), kgo.RecordPartitioner(Partitioner()), kgo.ProducerLinger(0),
+				kgo.MetadataMinAge(10 * time.Millisecond), kgo.Dialer(r.wire.dial),
+			}
+			if r.cfg.Transactions != nil {
+				opts = append(opts, kgo.TransactionalID("app-me"))
+			}
+			return kgo.NewClient(opts...)
 		},
 		Events: Events{
 			TaskFailed: func(f FailureInfo) { r.note(func() { r.events.failed = append(r.events.failed, f) }) },
@@ -128,7 +135,7 @@ func newRig(t *testing.T, streams string, partitions int32, change ...func(*Conf
 		}
 	}
 	r.cfg.Reader = state.NewReader(r.newClient(), state.ReaderConfig{MaxWait: 50 * time.Millisecond, Logger: r.cfg.Logger})
-	r.cfg.Input = r.newClient(kgo.FetchMaxWait(20*time.Millisecond), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+	r.cfg.Input = r.newClient(kgo.FetchMaxWait(20*time.Millisecond), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	r.m = NewManager(r.cfg)
 	return r
 }
@@ -258,10 +265,10 @@ func (r *rig) send(partition int32, n, keys int) {
 	}
 }
 
-// counts reads a topic of counts from its start to its end: the last value of each key, and all records.
+// counts reads what is committed of a topic of counts: the last value of each key, and the number of records.
 func (r *rig) counts(topic string) (last map[string]int64, records int) {
 	r.t.Helper()
-	ends, err := r.adm.ListEndOffsets(context.Background(), topic)
+	ends, err := r.adm.ListCommittedOffsets(context.Background(), topic)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -273,19 +280,21 @@ func (r *rig) counts(topic string) (last map[string]int64, records int) {
 			left[o.Partition] = o.Offset
 		}
 	})
-	cl := r.newClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchMaxWait(50*time.Millisecond))
+	cl := r.newClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchMaxWait(50*time.Millisecond),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
 	defer cl.Close()
 	last = map[string]int64{}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for len(left) > 0 {
 		cl.PollFetches(ctx).EachRecord(func(rec *kgo.Record) {
-			v := rec.Value
-			if strings.HasSuffix(topic, "-changelog") {
-				v = v[8:] // behind the timestamp
+			if v := rec.Value; !rec.Attrs.IsControl() {
+				if strings.HasSuffix(topic, "-changelog") {
+					v = v[8:] // behind the timestamp
+				}
+				last[string(rec.Key)] = int64(binary.BigEndian.Uint64(v))
+				records++
 			}
-			last[string(rec.Key)] = int64(binary.BigEndian.Uint64(v))
-			records++
 			if rec.Offset+1 >= left[rec.Partition] {
 				delete(left, rec.Partition)
 			}

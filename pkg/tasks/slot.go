@@ -40,7 +40,7 @@ type slot struct {
 	release *release
 	ordered time.Time // when the release was ordered
 
-	committed    bool // stopped with the instance, and all that it did is committed in a transaction
+	committed    bool // stopped, and all that it did is committed in a transaction
 	freezing     bool
 	commit       *frozen // flushed, to be committed or on its way
 	refusedUnder handover.Lease

@@ -33,11 +33,6 @@ func (m *Manager) shutdown() {
 		// Refused: a round has ended meanwhile, or is about to.
 		m.pump(earlier(deadline, time.Now().Add(commitRetry)), func() bool { return m.adopted })
 	}
-	for t, s := range m.slots {
-		if s.committed {
-			clean[t] = true
-		}
-	}
 	// A release that is on its way decides whether others wait for this instance's session to end.
 	m.pump(deadline, func() bool {
 		for _, s := range m.slots {
@@ -51,7 +46,7 @@ func (m *Manager) shutdown() {
 		s := m.slots[t]
 		if s.task != nil && !s.closing {
 			released := m.machine.Task(t).Phase == handover.Released
-			m.closeTask(s, clean[t] || released || s.mode == replaying || s.mode == restored)
+			m.closeTask(s, clean[t] || s.committed || released || s.mode == replaying || s.mode == restored)
 		}
 	}
 	// Without a bound: stores must be closed before the state directory is given up.

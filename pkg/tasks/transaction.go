@@ -49,7 +49,8 @@ type cut struct {
 	s       *slot
 	t       *task
 	f       *frozen
-	release *release // of a task that was stopped
+	release *release         // of a task that was stopped
+	order   assign.ReleaseID // the release that the commit's token is for; zero: it has none
 }
 
 // cutTransaction begins the end of the transaction, if it is open. Tasks go on processing meanwhile, and hold
@@ -108,7 +109,7 @@ func (m *Manager) cutDone(number int, c cut) {
 	x.waiting--
 	if c.f != nil && c.s.task == c.t && !c.s.closing {
 		if err := c.f.flush.err(); err != nil {
-			m.abortTransaction(fmt.Errorf("writing in the transaction: %w", err))
+			m.cannotWrite(c, fmt.Errorf("writing in the transaction: %w", err))
 			return
 		}
 		if c.release != nil {
@@ -121,6 +122,16 @@ func (m *Manager) cutDone(number int, c cut) {
 	}
 	if x.waiting == 0 {
 		m.endTransaction()
+	}
+}
+
+// cannotWrite aborts the transaction. A task whose records the brokers do not take waits before it is opened
+// anew: it would bring the next transaction down as well, and with it the other tasks.
+func (m *Manager) cannotWrite(c cut, err error) {
+	if isFenced(err) || errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, context.Canceled) {
+		m.abortTransaction(err)
+	} else {
+		m.failed(c.t, err)
 	}
 }
 
@@ -139,7 +150,8 @@ func (m *Manager) endTransaction() {
 	var offsets []Offset
 	var all, owned []assign.TaskID
 	produced := false
-	for _, c := range x.cuts {
+	for i := range x.cuts {
+		c := &x.cuts[i]
 		meta, ok := m.metadataOf(c)
 		if !ok {
 			m.abortTransaction(fmt.Errorf("the plan has taken task %s away", c.s.id))
@@ -169,7 +181,8 @@ func (m *Manager) endTransaction() {
 
 // metadataOf is what the commit says of one task; false: it may not be committed any more. A task that is
 // to be released is committed with its token.
-func (m *Manager) metadataOf(c cut) (handover.Metadata, bool) {
+func (m *Manager) metadataOf(c *cut) (handover.Metadata, bool) {
+	c.order = assign.ReleaseID{}
 	meta := m.machine.Metadata(c.s.id)
 	st := m.machine.Task(c.s.id)
 	if st.Phase == handover.Looking && c.release != nil {
@@ -187,6 +200,7 @@ func (m *Manager) metadataOf(c cut) (handover.Metadata, bool) {
 		if _, ok := m.machine.ReleaseSent(c.s.id, st.Epoch); !ok {
 			return meta, false
 		}
+		c.order = st.Release
 		meta.Token = tokenOf(st.Release, c.release)
 		return meta, true
 	case st.Phase == handover.Releasing:
@@ -252,12 +266,16 @@ func (m *Manager) cutCommitted(c cut, lease handover.Lease) {
 	s.failures, s.err = 0, nil
 	s.processed = c.f.offsets
 	m.apply(s, c.f)
-	if st := m.machine.Task(s.id); c.release == nil || st.Phase != handover.Releasing {
-		s.committed = c.release != nil
+	if c.release == nil {
+		return
+	}
+	s.committed = true
+	if st := m.machine.Task(s.id); st.Phase != handover.Releasing || st.Release != c.order {
+		m.releaseHalted(s) // ordered since, if at all: the token was not in this transaction
 		return
 	}
 	m.totals.releases.Add(1)
-	m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: m.machine.Task(s.id).Release, Lease: lease, Took: time.Since(s.ordered)})
+	m.cfg.Events.Released(ReleaseInfo{Task: s.id, Release: c.order, Lease: lease, Took: time.Since(s.ordered)})
 	m.machine.ReleaseDone(s.id, s.epoch, handover.Acknowledged)
 	m.reconcile(s)
 }
