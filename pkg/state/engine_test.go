@@ -640,33 +640,6 @@ func TestManyDatabases(t *testing.T) {
 	}
 }
 
-// TestOpenCloseLeaksNothing opens and closes a task many times.
-func TestOpenCloseLeaksNothing(t *testing.T) {
-	e := testEngine(t, Config{Dir: t.TempDir(), FS: vfs.Default})
-	files := func() int {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Skip("no /proc here")
-		}
-		return len(list)
-	}
-	var before int
-	for i := range 60 {
-		db := testOpen(t, e, "0_0")
-		put(t, db, 10)
-		mustClose(t, db)
-		if i == 9 {
-			before = files()
-		}
-	}
-	if after := files(); after > before+10 {
-		t.Errorf("%d files were open after ten rounds, %d after sixty", before, after)
-	}
-	if n := e.unflushed.Load(); n != 0 {
-		t.Errorf("%d bytes counted as to be flushed with nothing open", n)
-	}
-}
-
 // TestFatal: where Pebble cannot go on, the event comes first and nothing is passed over if it returns.
 func TestFatal(t *testing.T) {
 	var told error
