@@ -80,6 +80,17 @@ func (r *Reader) Remove(topic string, partition int32) {
 	delete(r.tails, topicPartition{topic, partition})
 }
 
+// Urgent says whether the stream waits for a partition: then it is read first, and regardless of the share
+// of bandwidth. It is not until this is called.
+func (r *Reader) Urgent(topic string, partition int32, urgent bool) {
+	r.mu.Lock()
+	if t := r.tails[topicPartition{topic, partition}]; t != nil {
+		t.urgent = urgent
+	}
+	r.mu.Unlock()
+	r.poke()
+}
+
 func (r *Reader) poke() {
 	select {
 	case r.wake <- struct{}{}:
@@ -160,7 +171,7 @@ func (l *loop) schedule(now time.Time) time.Duration {
 			later(t.retryAt.Sub(now))
 		case t.leader == leaderUnknown:
 			unknown = append(unknown, t.topic)
-		case debt > 0 && !t.caughtUp:
+		case debt > 0 && !t.caughtUp && !t.urgent:
 			later(debt)
 		default:
 			ready[t.leader] = append(ready[t.leader], t)
@@ -198,8 +209,8 @@ func (l *loop) fetch(broker int32, tails []*tail, wait time.Duration) {
 		wait = 0
 	}
 	slices.SortFunc(tails, func(a, b *tail) int {
-		if a.caughtUp != b.caughtUp {
-			if a.caughtUp {
+		if first := a.caughtUp || a.urgent; first != (b.caughtUp || b.urgent) {
+			if first {
 				return -1
 			}
 			return 1

@@ -520,6 +520,8 @@ func TestReaderSharesBandwidth(t *testing.T) {
 		if b := bulk.all(); b[len(b)-1].Next == 3 {
 			k.Error("the partition that is behind was read to the end")
 		}
+		r.Urgent(k.topic, 0, true)
+		bulk.until(k, "the end, now that the stream waits for it", at(3))
 	})
 }
 

@@ -44,6 +44,7 @@ type tail struct {
 	// for lack of room in the answer or because compaction has left nothing there.
 	alone    bool
 	caughtUp bool // the last fetch reached the end
+	urgent   bool // the stream waits for it
 
 	heardAt  time.Time // of the latest batch delivered
 	heardEnd int64     // its high watermark

@@ -12,10 +12,10 @@ import (
 type copying struct {
 	position []int64 // per store: the next offset to apply
 	end      []int64 // per store: the changelog's end as last heard; -1: not heard yet
-	started  time.Time
-	local    bool // some state was there when it was opened
+	local    bool    // some state was there when it was opened
 
-	targets []int64 // per store: positions to reach; nil: none is set
+	asked   time.Time // when the targets were set
+	targets []int64   // per store: positions to reach; nil: none is set
 	reached func()
 }
 
@@ -25,7 +25,7 @@ func (t *task) open(failed func(error)) {
 		return
 	}
 	n := len(t.sub.Stores)
-	t.copy = &copying{position: make([]int64, n), end: make([]int64, n), started: time.Now()}
+	t.copy = &copying{position: make([]int64, n), end: make([]int64, n)}
 	if n == 0 {
 		t.stats.copyLag.Store(0)
 		return
@@ -111,7 +111,10 @@ func (t *task) restoreTo(targets []int64, reached func()) {
 	if t.copy == nil {
 		return
 	}
-	t.copy.targets, t.copy.reached = targets, reached
+	t.copy.targets, t.copy.reached, t.copy.asked = targets, reached, time.Now()
+	for _, tp := range t.sub.changelogs(t.id) {
+		t.env.cfg.Reader.Urgent(tp.Topic, tp.Partition, reached != nil)
+	}
 	t.checkTargets()
 }
 

@@ -30,9 +30,9 @@ type PhaseInfo struct {
 // RestoreInfo says that an active task's state is up to date.
 type RestoreInfo struct {
 	Task    assign.TaskID
-	Records int64 // changelog records replayed since the state was opened here
-	Took    time.Duration
-	Local   bool // some of the state was on disk, or was kept warm by a learner or standby
+	Records int64         // changelog records replayed since the state was opened here
+	Took    time.Duration // from when it was known how far it had to come
+	Local   bool          // some of the state was on disk, or was kept warm by a learner or standby
 }
 
 // ReleaseInfo says that a release was acknowledged.
