@@ -219,7 +219,7 @@ func (r *reader) state(n yamlnode.Node) {
 func (r *reader) learners(n yamlnode.Node) {
 	m, l := n.Map(), &r.c.Learners
 	l.Mode = LearnerMode(m.Get("mode").Enum(string(Eager), string(Eager), string(Stable)))
-	l.AcceptableLag = m.Get("acceptable_lag").Int(10_000, 0, math.MaxInt64)
+	l.AcceptableLag = m.Get("acceptable_lag").Int(10_000, 1, math.MaxInt64)
 	l.MaxLearners = int(m.Get("max_learners").Int(0, 0, math.MaxInt32))
 	l.Bandwidth = m.Get("bandwidth").Rate(0, 64<<10, tib)
 	m.Done()

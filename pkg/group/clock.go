@@ -38,6 +38,13 @@ func (c *clock) joins(now time.Time) {
 	c.waiting = false
 }
 
+// over says whether the group may have removed us by now. A machine that was suspended finds that its
+// monotonic clock stood still meanwhile, so the wall clock is asked too.
+func (c *clock) over(now time.Time) bool {
+	end := c.deadline()
+	return !end.IsZero() && (!now.Before(end) || !now.Round(0).Before(end.Round(0)))
+}
+
 // deadline returns when the group may have removed us; zero if there is nothing to lose. It is the end of
 // the session. While our join does not wait at the coordinator, it is also the end of the round's join
 // phase, which may have begun one heartbeat before we heard of it. A member whose join waits is not

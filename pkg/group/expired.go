@@ -8,6 +8,5 @@ import "time"
 func (m *Membership) Expired(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	end := m.mu.clock.deadline()
-	return !end.IsZero() && !now.Before(end)
+	return m.mu.clock.over(now)
 }

@@ -68,14 +68,6 @@ func Repartition(name string, tasks int32, d Durability) Spec {
 	}
 }
 
-// Control is the compacted topic through which the instances and the commands talk.
-func Control(name string, partitions int32, d Durability) Spec {
-	return Spec{
-		Name: name, Purpose: "control topic", Partitions: partitions, Cleanup: Compact,
-		Replication: d.Replication, Config: d.config(nil),
-	}
-}
-
 // createCommand is what the user can run to create the topic.
 func (s Spec) createCommand() string {
 	var b strings.Builder

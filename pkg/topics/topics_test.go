@@ -76,7 +76,7 @@ func TestEnsureCreates(t *testing.T) {
 	durable := topics.Durability{Replication: 1, MinInsync: 1}
 	changelog := topics.Changelog(named(t, cl, "counts-changelog"), "counts", 5, durable)
 	repartition := topics.Repartition(named(t, cl, "words-repartition"), 3, durable)
-	control := topics.Control(named(t, cl, "control"), 2, topics.Durability{})
+	control := topics.Changelog(named(t, cl, "control"), "s", 2, topics.Durability{})
 	specs := []topics.Spec{changelog, repartition, control}
 
 	first, err := topics.Ensure(t.Context(), cl, specs, true)
@@ -208,7 +208,7 @@ func TestEnsureRetriesWhatPasses(t *testing.T) {
 		return resp, nil, true
 	})
 	cl := client(t, kgo.SeedBrokers(cluster.ListenAddrs()...))
-	found, err := topics.Ensure(t.Context(), cl, []topics.Spec{topics.Control("control", 2, topics.Durability{})}, true)
+	found, err := topics.Ensure(t.Context(), cl, []topics.Spec{topics.Changelog("control", "s", 2, topics.Durability{})}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,15 +265,15 @@ func TestRefusedByAccessControl(t *testing.T) {
 			return err
 		}, "not authorized to DESCRIBE topic hidden"},
 		{"ensure, describe", func() error {
-			_, err := topics.Ensure(t.Context(), app, []topics.Spec{topics.Control("hidden", 4, durable)}, true)
+			_, err := topics.Ensure(t.Context(), app, []topics.Spec{topics.Changelog("hidden", "s", 4, durable)}, true)
 			return err
 		}, "not authorized to DESCRIBE topic hidden"},
 		{"ensure, create", func() error {
-			_, err := topics.Ensure(t.Context(), app, []topics.Spec{topics.Control("new", 4, durable)}, true)
+			_, err := topics.Ensure(t.Context(), app, []topics.Spec{topics.Changelog("new", "s", 4, durable)}, true)
 			return err
 		}, "not authorized to CREATE topic new"},
 		{"ensure, settings", func() error {
-			_, err := topics.Ensure(t.Context(), app, []topics.Spec{topics.Control("shown", 4, durable)}, true)
+			_, err := topics.Ensure(t.Context(), app, []topics.Spec{topics.Changelog("shown", "s", 4, durable)}, true)
 			return err
 		}, "not authorized to DESCRIBE_CONFIGS topic shown"},
 	}
