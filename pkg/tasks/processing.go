@@ -25,6 +25,7 @@ type processing struct {
 	moved   bool              // offsets changed since the last freeze
 	stopped bool              // told to release: nothing more is processed
 	held    bool              // between two transactions: output waits
+	ahead   int               // records processed since then
 
 	batch  inputBatch // what is left of the batch being processed
 	out    []*kgo.Record
@@ -61,7 +62,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	c := t.copy
 	t.stopCopying()
 	if c != nil && t.db != nil {
-		t.env.cfg.Events.Restored(RestoreInfo{Task: t.id, Records: t.stats.restored.Load(), Took: time.Since(c.started), Local: c.local})
+		t.env.cfg.Events.Restored(RestoreInfo{Task: t.id, Records: t.stats.restored.Load(), Took: time.Since(c.asked), Local: c.local})
 	}
 	stores := make([]topology.Store, len(t.sub.Stores))
 	for i := range stores {
@@ -119,6 +120,9 @@ func (t *task) process(a *processing, recs []*kgo.Record) (int, error) {
 		last := recs[done-1]
 		a.offsets[a.batch.source] = last.Offset + 1
 		a.moved = true
+		if a.held {
+			a.ahead += done
+		}
 		a.lastProcessed = time.Now()
 		t.stats.records.Add(int64(done))
 		t.env.totals.recordsIn.Add(int64(done))
@@ -167,6 +171,7 @@ func (t *task) produce(a *processing) {
 		return
 	}
 	a.wrote = true
+	t.env.wrote.Store(true)
 	a.flush.pending.Add(int64(len(a.out)))
 	for i, r := range a.out {
 		t.producer.Produce(t.ctx, r, a.flush.promise)
@@ -188,6 +193,7 @@ func (t *task) freeze(a *processing, done func(*frozen)) {
 	a.frozen = append(a.frozen, f)
 	if f.changes != nil && f.changes.Len() > 0 {
 		f.produced = true
+		t.env.wrote.Store(true)
 		t.produceChanges(f)
 	}
 	f.flush.seal(func() {
