@@ -130,6 +130,17 @@ func (l *Load) Stop() {
 	l.flush()
 }
 
+// Table is how often each key was sent, by the key's name. The load must be at rest.
+func (l *Load) Table() map[string]int64 {
+	table := make(map[string]int64, len(l.counts))
+	for i, n := range l.counts {
+		if n > 0 {
+			table[Key(i)] = n
+		}
+	}
+	return table
+}
+
 // Sent is the number of keys sent so far.
 func (l *Load) Sent() int64 { return l.sent.Load() }
 

@@ -16,11 +16,12 @@ import (
 
 // Process is a running streamworker.
 type Process struct {
-	Name string
-	t    testing.TB
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	code int           // its exit code, valid after done; -1: ended by a signal
+	Name  string
+	Quiet bool // its output is not shown when the test fails
+	t     testing.TB
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when it has ended
+	code  int           // its exit code, valid after done; -1: ended by a signal
 
 	mu   sync.Mutex
 	log  []Event
@@ -51,7 +52,7 @@ func startProcess(t testing.TB, dir, name string, place Place, args ...string) *
 	go p.follow(reader, file)
 	t.Cleanup(func() {
 		p.Kill()
-		if t.Failed() {
+		if t.Failed() && !p.Quiet {
 			p.dump()
 		}
 	})

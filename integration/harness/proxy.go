@@ -64,10 +64,23 @@ func (p *Proxy) Heal(drop bool) {
 // drop breaks the connections; p.mu must be held.
 func (p *Proxy) drop() {
 	for l := range p.links {
-		l.dropped.Store(true)
-		l.client.Close()
-		l.server.Close()
+		l.drop()
 	}
+}
+
+func (l *link) drop() {
+	l.dropped.Store(true)
+	reset(l.client)
+	l.server.Close()
+}
+
+// reset closes a connection as a host does that does not know it. To a client, the end of a stream before the first
+// answer would be a broker that refuses it.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetLinger(0) //nolint:errcheck // it is closed in any case
+	}
+	c.Close()
 }
 
 // Close ends the proxy and its connections.
@@ -86,16 +99,14 @@ func (p *Proxy) accept() {
 		}
 		server, err := net.Dial("tcp", p.to)
 		if err != nil {
-			client.Close()
+			reset(client)
 			continue
 		}
 		l := &link{client: client, server: server}
 		p.mu.Lock()
 		p.links[l] = struct{}{}
 		if p.refusing {
-			l.dropped.Store(true)
-			client.Close()
-			server.Close()
+			l.drop()
 		}
 		p.mu.Unlock()
 		p.running.Go(func() { p.carry(l) })
