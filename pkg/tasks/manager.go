@@ -276,14 +276,21 @@ func (m *Manager) check() {
 		if s.task != nil && s.mode == replaying && !s.closing && m.machine.Task(s.id).Phase.Copies() {
 			m.checkCopy(s)
 		}
-		if !s.begun && !s.closing && now.After(s.retryAt) {
-			m.reconcile(s)
-		}
 		s.recover(now, m.recovery)
 	}
+	m.takeUp(now)
 	m.commitReady()
 	m.upkeep(now)
 	m.publish()
+}
+
+// takeUp goes on with what had to wait.
+func (m *Manager) takeUp(now time.Time) {
+	for _, s := range m.slots {
+		if !s.begun && !s.closing && now.After(s.retryAt) {
+			m.reconcile(s)
+		}
+	}
 }
 
 // recover forgets a failure some time after it.

@@ -42,9 +42,9 @@ func (t *task) clearStall(a *processing) {
 // whether it has.
 const expiredWait = 20 * time.Millisecond
 
-// Output that a task may hold between two transactions before it waits, and how long it waits at a time.
+// What a task may do between two transactions before it waits, and how long it waits at a time.
 const (
-	heldMost = 20_000 // records
+	heldMost = 20_000 // records of output held, and of input processed: changes are held as well
 	heldWait = time.Second
 )
 
@@ -57,7 +57,7 @@ func (t *task) waitsFor(now time.Time) time.Duration {
 		return 0
 	case t.env.cfg.Group.Expired(now):
 		return expiredWait
-	case a.held && len(a.out) > heldMost:
+	case a.held && max(len(a.out), a.ahead) > heldMost:
 		return heldWait // it is woken when it may write
 	case a.stall.err == nil:
 		return 0

@@ -51,6 +51,7 @@ type env struct {
 	totals *totals
 
 	producer *kgo.Client // of the manager's loop; tasks keep the one that they became active with
+	wrote    atomic.Bool // something was produced in the present transaction
 }
 
 // stats are a task's figures that anyone may read at any time.

@@ -36,12 +36,38 @@ const (
 
 // transaction is the present transaction under exactly once. The manager's loop owns it.
 type transaction struct {
-	phase   txnPhase
-	number  int  // of the producer: what was begun under an earlier one does not count any more
-	again   bool // a release waits: cut as soon as the transaction is open
-	waiting int  // tasks that have been asked to cut and have not flushed yet
-	cuts    []cut
-	pending bool // a new producer is made only once a plan has come: another process has fenced the former one
+	phase    txnPhase
+	number   int           // of the producer: what was begun under an earlier one does not count any more
+	epoch    producerEpoch // in which the transaction was begun
+	again    bool          // a release waits: cut as soon as the transaction is open
+	waiting  int           // tasks that have been asked to cut and have not flushed yet
+	cuts     []cut
+	pending  bool // a new producer starts only once a plan has come: until then its id may be another process's
+	failures int  // in a row: transactions that were aborted, producers that did not start
+}
+
+// producerEpoch is what the brokers know a producer by at a time.
+type producerEpoch struct {
+	id    int64
+	epoch int16
+}
+
+// epochOf asks the client for its present epoch.
+func epochOf(ctx context.Context, p *kgo.Client) (e producerEpoch, err error) {
+	e.id, e.epoch, err = p.ProducerID(ctx)
+	return e, err
+}
+
+// begin begins a transaction, and before it what is needed to make the brokers end what an earlier producer
+// under this transactional id has left open.
+func begin(ctx context.Context, p *kgo.Client) (producerEpoch, error) {
+	if _, err := epochOf(ctx, p); err != nil {
+		return producerEpoch{}, err
+	}
+	if err := p.BeginTransaction(); err != nil {
+		return producerEpoch{}, err
+	}
+	return epochOf(ctx, p)
 }
 
 // cut is what one task contributes to a transaction.
@@ -170,12 +196,26 @@ func (m *Manager) endTransaction() {
 		owned = nil // late requests are fenced by the producer's epoch
 	}
 	m.machine.CommitSent(owned)
-	number, producer := x.number, m.env.producer
+	number, producer, epoch := x.number, m.env.producer, x.epoch
 	sent := time.Now()
 	m.async(func(ctx context.Context) {
-		outcome, err := m.commitTransaction(ctx, producer, lease, offsets, produced)
+		var outcome handover.Outcome
+		var err error
+		if produced {
+			outcome, epoch, err = m.commitTransaction(ctx, producer, epoch, lease, offsets)
+		} else {
+			// A transaction in which nothing was produced does not exist for the broker.
+			outcome, err = m.cfg.Offsets.Commit(ctx, lease, offsets)
+		}
 		m.cfg.Events.Committed(CommitInfo{Tasks: all, Lease: lease, Sent: sent, Took: time.Since(sent), Outcome: outcome, Err: err})
-		m.box.post(func() { m.transactionEnded(number, owned, lease, outcome, err) })
+		m.box.post(func() {
+			// Also for a transaction that was aborted meanwhile: tasks wait for the answer before they are opened.
+			m.machine.CommitDone(owned, lease, outcome)
+			if number == x.number { // else what the brokers made of it is found when the tasks are opened
+				x.epoch = epoch
+				m.transactionEnded(lease, outcome, err)
+			}
+		})
 	})
 }
 
@@ -185,9 +225,9 @@ func (m *Manager) metadataOf(c *cut) (handover.Metadata, bool) {
 	c.order = assign.ReleaseID{}
 	meta := m.machine.Metadata(c.s.id)
 	st := m.machine.Task(c.s.id)
-	if st.Phase == handover.Looking && c.release != nil {
-		// Told again. There is nothing to look for: the release is in this very transaction, which has not
-		// been ended.
+	if st.Phase == handover.Looking {
+		// Told again. There is nothing to look for: no release was sent yet, it is in this very transaction or in
+		// the next.
 		m.opener.forget(c.s.id)
 		m.machine.Looked(c.s.id, st.Epoch, meta)
 		st = m.machine.Task(c.s.id)
@@ -211,48 +251,56 @@ func (m *Manager) metadataOf(c *cut) (handover.Metadata, bool) {
 	return meta, false
 }
 
-// commitTransaction adds the offsets and ends the transaction. One in which nothing was produced does not
-// exist for the broker: its offsets are committed by themselves.
-func (m *Manager) commitTransaction(ctx context.Context, p *kgo.Client, lease handover.Lease, offsets []Offset, produced bool) (handover.Outcome, error) {
-	if !produced {
-		return m.cfg.Offsets.Commit(ctx, lease, offsets)
+// commitTransaction adds the offsets, ends the transaction and begins the next one, whose epoch it returns.
+func (m *Manager) commitTransaction(ctx context.Context, p *kgo.Client, epoch producerEpoch, lease handover.Lease, offsets []Offset) (handover.Outcome, producerEpoch, error) {
+	switch now, err := epochOf(ctx, p); {
+	case err != nil:
+		return handover.Unknown, epoch, fmt.Errorf("the producer has failed: %w", err)
+	case now != epoch:
+		// The client renews its epoch by itself after some errors and goes on as if nothing had happened, but
+		// the brokers have aborted what was written before.
+		return handover.Unknown, epoch, errors.New("the producer was renewed within the transaction, part of which is aborted")
 	}
 	if outcome, err := m.cfg.Transactions.CommitOffsets(ctx, p, lease, offsets); outcome != handover.Acknowledged {
-		return outcome, err
+		return outcome, epoch, err
 	}
 	if err := p.EndTransaction(ctx, kgo.TryCommit); err != nil {
-		return handover.Unknown, fmt.Errorf("ending the transaction: %w", err)
+		return handover.Unknown, epoch, fmt.Errorf("ending the transaction: %w", err)
 	}
-	if err := p.BeginTransaction(); err != nil {
-		return handover.Unknown, fmt.Errorf("beginning a transaction: %w", err)
+	epoch, err := begin(ctx, p)
+	if err != nil {
+		return handover.Unknown, epoch, fmt.Errorf("beginning a transaction: %w", err)
 	}
-	return handover.Acknowledged, nil
+	return handover.Acknowledged, epoch, nil
 }
 
-func (m *Manager) transactionEnded(number int, owned []assign.TaskID, lease handover.Lease, outcome handover.Outcome, err error) {
+func (m *Manager) transactionEnded(lease handover.Lease, outcome handover.Outcome, err error) {
 	x := m.txn
-	if number != x.number {
-		return // it was aborted meanwhile; what the broker made of it is found when the tasks are opened
-	}
 	switch outcome {
 	case handover.Acknowledged:
-		m.machine.CommitDone(owned, lease, outcome)
+		x.failures = 0
 		m.totals.commits.Add(1)
 		for _, c := range x.cuts {
 			m.cutCommitted(c, lease)
 		}
 		m.openTransaction()
 	case handover.Declined:
-		m.machine.CommitDone(owned, lease, outcome)
 		m.totals.commitsRefused.Add(1)
 		x.phase = txnRefused
 		if now, leased := m.machine.Lease(); leased && now != lease {
 			m.endTransaction()
-		} else {
-			m.machine.ForceRound()
+			return
 		}
+		// Mostly a newer lease comes soon; but the coordinator may also have been out of reach for a while.
+		number := x.number
+		time.AfterFunc(commitRetry, func() {
+			m.box.post(func() {
+				if number == x.number && x.phase == txnRefused {
+					m.endTransaction()
+				}
+			})
+		})
 	case handover.Unknown:
-		m.machine.CommitDone(owned, lease, outcome)
 		m.totals.commitsUnanswered.Add(1)
 		m.abortTransaction(err)
 	}
@@ -283,6 +331,7 @@ func (m *Manager) cutCommitted(c cut, lease handover.Lease) {
 // openTransaction lets the tasks write what they have held.
 func (m *Manager) openTransaction() {
 	m.txn.phase, m.txn.cuts = txnOpen, nil
+	m.env.wrote.Store(false)
 	for _, s := range m.slots {
 		if (s.mode == running || s.mode == stopping) && !s.closing {
 			m.letWrite(s)
@@ -295,10 +344,10 @@ func (m *Manager) letWrite(s *slot) {
 	if m.txn == nil || m.txn.phase != txnOpen {
 		return
 	}
-	t := s.task
+	t, p := s.task, m.env.producer
 	t.box.post(func() {
 		if a := t.active; a != nil && a.held {
-			a.held = false
+			t.producer, a.held, a.ahead = p, false, 0
 			t.produce(a)
 		}
 	})
@@ -309,12 +358,18 @@ func (m *Manager) letWrite(s *slot) {
 // broker settle what the former one left, one way or the other, before anything is read.
 func (m *Manager) abortTransaction(why error) {
 	x := m.txn
+	_, leased := m.machine.Lease()
+	// Were a fenced producer renewed at once, two processes under one instance id would fence each other for
+	// ever; one that has lost the group would fence its successor. The plan says whether this one is to give way.
+	x.pending = x.pending || isFenced(why) || !leased || m.machine.Superseded()
 	if x.phase == txnClosed {
 		return
 	}
 	m.log.Warn("the transaction is aborted; its tasks are opened anew from their last commit", "error", why)
-	m.totals.aborts.Add(1)
-	x.pending = isFenced(why)
+	if m.env.wrote.Load() {
+		m.totals.aborts.Add(1)
+	}
+	x.failures++
 	m.closeProducer()
 	for _, t := range sortedTasks(m.slots) {
 		s := m.slots[t]
@@ -324,12 +379,10 @@ func (m *Manager) abortTransaction(why error) {
 		}
 	}
 	if x.pending {
-		// Were a fenced producer renewed at once, two processes under one instance id would fence each other
-		// for ever. The plan says whether this one is to give way.
 		m.machine.ForceRound()
 		return
 	}
-	m.initProducer()
+	m.startProducer(x.failures - 1)
 }
 
 // closeProducer drops the present producer with all that it has not sent.
@@ -342,6 +395,22 @@ func (m *Manager) closeProducer() {
 	}
 }
 
+// startProducer begins the first transaction of the present producer, after a pause if there were failures.
+func (m *Manager) startProducer(failures int) {
+	if failures == 0 {
+		m.initProducer()
+		return
+	}
+	x, number := m.txn, m.txn.number
+	time.AfterFunc(min(backoff(failures), openRetryMost), func() {
+		m.box.post(func() {
+			if number == x.number && !x.pending {
+				m.initProducer()
+			}
+		})
+	})
+}
+
 // initProducer makes the broker end what an earlier producer under this transactional id has left open, and
 // begins the first transaction.
 func (m *Manager) initProducer() {
@@ -349,27 +418,21 @@ func (m *Manager) initProducer() {
 	x.pending = false
 	number, p := x.number, m.env.producer
 	m.async(func(ctx context.Context) {
-		_, _, err := p.ProducerID(ctx)
-		if err == nil {
-			err = p.BeginTransaction()
-		}
+		epoch, err := begin(ctx, p)
 		m.box.post(func() {
 			if number != x.number || ctx.Err() != nil {
 				return
 			}
-			if err == nil {
-				m.openTransaction()
+			if err != nil {
+				x.failures++
+				m.log.Warn("the transactional producer is not ready; trying again", "failures", x.failures, "error", err)
+				m.closeProducer()
+				m.startProducer(x.failures)
 				return
 			}
-			m.log.Warn("the transactional producer is not ready; trying again", "error", err)
-			time.AfterFunc(offsetsRetry, func() {
-				m.box.post(func() {
-					if number == x.number && !m.stopping {
-						m.closeProducer()
-						m.initProducer()
-					}
-				})
-			})
+			x.epoch = epoch
+			m.openTransaction()
+			m.takeUp(time.Now())
 		})
 	})
 }
