@@ -21,7 +21,8 @@ type Handler interface {
 	Report() assign.Report
 
 	// Plan hands over what the leader told this member in a round. Together with memberID and generation it
-	// is the member's lease, until the next Plan or Lost.
+	// is the member's lease, until the next Plan or Lost. A join with nothing new makes no round; it ends with
+	// the plan of the running generation once more.
 	Plan(memberID string, generation int32, plan assign.MemberPlan)
 
 	// Lost says that the lease is over, as others may have been given the tasks. It is called once for each
@@ -257,18 +258,14 @@ func (m *Membership) synced(assigned []byte) error {
 		m.rejoin()
 		return nil
 	}
-	// A follower that joins with nothing new is given the plan of the running generation once more.
-	repeated := m.mu.clock.member && id == m.mu.memberID && generation == m.mu.generation
 	m.mu.memberID, m.mu.generation, m.mu.admitted = id, generation, true
 	m.mu.clock.admitted(time.Now())
 	m.mu.inSession = true
 	forced := m.mu.forced
 	m.mu.Unlock()
-	if !repeated {
-		m.cfg.Logger.Debug("plan received", "member", id, "generation", generation,
-			"own", len(plan.Own), "take", len(plan.Take), "release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
-		m.handler.Plan(id, generation, plan)
-	}
+	m.cfg.Logger.Debug("plan received", "member", id, "generation", generation,
+		"own", len(plan.Own), "take", len(plan.Take), "release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
+	m.handler.Plan(id, generation, plan)
 	if forced {
 		m.rejoin()
 	}
