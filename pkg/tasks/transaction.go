@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
@@ -42,32 +41,9 @@ type transaction struct {
 	again    bool          // a release waits: cut as soon as the transaction is open
 	waiting  int           // tasks that have been asked to cut and have not flushed yet
 	cuts     []cut
-	pending  bool // a new producer starts only once a plan has come: until then its id may be another process's
+	starting bool // the producer's first transaction is being begun
+	pending  bool // the producer is to start once a plan has come: until then its id may be another process's
 	failures int  // in a row: transactions that were aborted, producers that did not start
-}
-
-// producerEpoch is what the brokers know a producer by at a time.
-type producerEpoch struct {
-	id    int64
-	epoch int16
-}
-
-// epochOf asks the client for its present epoch.
-func epochOf(ctx context.Context, p *kgo.Client) (e producerEpoch, err error) {
-	e.id, e.epoch, err = p.ProducerID(ctx)
-	return e, err
-}
-
-// begin begins a transaction, and before it what is needed to make the brokers end what an earlier producer
-// under this transactional id has left open.
-func begin(ctx context.Context, p *kgo.Client) (producerEpoch, error) {
-	if _, err := epochOf(ctx, p); err != nil {
-		return producerEpoch{}, err
-	}
-	if err := p.BeginTransaction(); err != nil {
-		return producerEpoch{}, err
-	}
-	return epochOf(ctx, p)
 }
 
 // cut is what one task contributes to a transaction.
@@ -358,10 +334,8 @@ func (m *Manager) letWrite(s *slot) {
 // broker settle what the former one left, one way or the other, before anything is read.
 func (m *Manager) abortTransaction(why error) {
 	x := m.txn
-	_, leased := m.machine.Lease()
-	// Were a fenced producer renewed at once, two processes under one instance id would fence each other for
-	// ever; one that has lost the group would fence its successor. The plan says whether this one is to give way.
-	x.pending = x.pending || isFenced(why) || !leased || m.machine.Superseded()
+	// Were a fenced producer renewed at once, two processes under one instance id would fence each other for ever.
+	x.pending = x.pending || isFenced(why) || !m.mayStart()
 	if x.phase == txnClosed {
 		return
 	}
@@ -385,83 +359,13 @@ func (m *Manager) abortTransaction(why error) {
 	m.startProducer(x.failures - 1)
 }
 
-// closeProducer drops the present producer with all that it has not sent.
-func (m *Manager) closeProducer() {
-	x := m.txn
-	x.number++
-	x.phase, x.waiting, x.cuts, x.again = txnClosed, 0, nil, false
-	if err := m.renewProducer(); err != nil {
-		m.log.Error("no new producer", "error", err)
-	}
-}
-
-// startProducer begins the first transaction of the present producer, after a pause if there were failures.
-func (m *Manager) startProducer(failures int) {
-	if failures == 0 {
-		m.initProducer()
-		return
-	}
-	x, number := m.txn, m.txn.number
-	time.AfterFunc(min(backoff(failures), openRetryMost), func() {
-		m.box.post(func() {
-			if number == x.number && !x.pending {
-				m.initProducer()
-			}
-		})
-	})
-}
-
-// initProducer makes the broker end what an earlier producer under this transactional id has left open, and
-// begins the first transaction.
-func (m *Manager) initProducer() {
-	x := m.txn
-	x.pending = false
-	number, p := x.number, m.env.producer
-	m.async(func(ctx context.Context) {
-		epoch, err := begin(ctx, p)
-		m.box.post(func() {
-			if number != x.number || ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				x.failures++
-				m.log.Warn("the transactional producer is not ready; trying again", "failures", x.failures, "error", err)
-				m.closeProducer()
-				m.startProducer(x.failures)
-				return
-			}
-			x.epoch = epoch
-			m.openTransaction()
-			m.takeUp(time.Now())
-		})
-	})
-}
-
 // planForTransaction goes on after a plan has come.
 func (m *Manager) planForTransaction() {
 	switch x := m.txn; {
-	case x == nil || m.machine.Superseded():
-	case x.pending:
+	case x == nil || !m.mayStart():
+	case x.pending && !x.starting:
 		m.initProducer()
 	case x.phase == txnRefused:
 		m.endTransaction()
 	}
-}
-
-// isFenced says whether an error comes from another producer under the same transactional id.
-func isFenced(err error) bool {
-	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch)
-}
-
-// fenceUnstable ends the transaction that keeps a task's committed offset from being known: its writer died
-// before it could end it.
-func (m *Manager) fenceUnstable(l lookup) {
-	if m.cfg.Transactions == nil {
-		return
-	}
-	m.async(func(ctx context.Context) {
-		if err := m.cfg.Transactions.Fence(ctx, l.sub.changelogs(l.task)); err != nil && ctx.Err() == nil {
-			m.log.Warn("cannot end a transaction that a former owner left open; it ends with its timeout", "task", l.task.String(), "error", err)
-		}
-	})
 }

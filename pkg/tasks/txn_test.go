@@ -201,3 +201,22 @@ func TestHeldTaskDoesNotRunAheadWithoutBound(t *testing.T) {
 	close(answer)
 	r.await("all is processed", func() bool { return r.m.Totals().RecordsIn == heldMost+5*chunkSize+5 })
 }
+
+// A producer that does not start is tried again while there is a lease, and not without one.
+func TestProducerThatDoesNotStart(t *testing.T) {
+	r := newTxnRig(t, countStreams, 1)
+	fault := r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TxnID: "app-me", Err: kerr.InvalidTransactionTimeout, Count: -1})
+	r.start()
+	r.plan(1, own(id(0)))
+	r.send(0, 5, 1)
+	r.await("it is tried again", func() bool { return fault.Hits() >= 3 })
+	r.m.Lost(net.ErrClosed)
+	r.await("it waits", func() (waits bool) {
+		r.inside(func() { waits = r.m.txn.pending && !r.m.txn.starting })
+		return waits
+	})
+	fault.Remove()
+	r.plan(2, own(id(0)))
+	r.awaitOffset(0, 5)
+	r.awaitExactlyOnce()
+}
