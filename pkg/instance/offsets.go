@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/streamworker/streamworker/pkg/group"
 	"github.com/streamworker/streamworker/pkg/tasks"
@@ -26,7 +27,36 @@ var _ tasks.Offsets = offsets{}
 func (o offsets) Commit(ctx context.Context, lease handover.Lease, list []tasks.Offset) (handover.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	return outcomeOf(len(list), o.c.Commit(ctx, lease.Member, lease.Generation, commitsOf(list)))
+	err := o.c.Commit(ctx, lease.Member, lease.Generation, commitsOf(list))
+	var failed *group.CommitError
+	if !errors.As(err, &failed) || errors.Is(err, group.ErrUnanswered) {
+		return outcomeOf(len(list), err)
+	}
+	refused := &tasks.RefusedError{Partitions: make(map[tasks.TopicPartition]error)}
+	for p, err := range failed.Partitions {
+		if concernsPartition(err) {
+			refused.Partitions[tasks.TopicPartition(p)] = err
+		}
+	}
+	switch {
+	case len(refused.Partitions) == 0 || len(refused.Partitions) < len(failed.Partitions):
+		return outcomeOf(len(list), err)
+	case len(refused.Partitions) < len(list):
+		return handover.Acknowledged, refused
+	}
+	return handover.Declined, refused
+}
+
+// concernsPartition says whether an offset was refused for a reason that has nothing to do with the lease.
+func concernsPartition(err error) bool {
+	for _, reason := range []error{
+		kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.TopicAuthorizationFailed, kerr.OffsetMetadataTooLarge, kerr.InvalidCommitOffsetSize,
+	} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 func commitsOf(list []tasks.Offset) []group.OffsetCommit {

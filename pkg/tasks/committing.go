@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
@@ -101,11 +102,11 @@ func (m *Manager) commitReady() {
 	m.async(func(ctx context.Context) {
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
 		m.cfg.Events.Committed(CommitInfo{Tasks: tasks, Lease: lease, Sent: begin, Took: time.Since(begin), Outcome: outcome, Err: err})
-		m.box.post(func() { m.committed(sent, tasks, frozens, lease, outcome) })
+		m.box.post(func() { m.committed(sent, frozens, lease, outcome, err) })
 	})
 }
 
-func (m *Manager) committed(sent []*slot, tasks []assign.TaskID, frozens []*frozen, lease handover.Lease, outcome handover.Outcome) {
+func (m *Manager) committed(sent []*slot, frozens []*frozen, lease handover.Lease, outcome handover.Outcome, err error) {
 	m.committing = false
 	switch outcome {
 	case handover.Acknowledged:
@@ -115,21 +116,43 @@ func (m *Manager) committed(sent []*slot, tasks []assign.TaskID, frozens []*froz
 	case handover.Unknown:
 		m.totals.commitsUnanswered.Add(1)
 	}
-	m.machine.CommitDone(tasks, lease, outcome)
+	var refused *RefusedError
+	_ = errors.As(err, &refused)
 	for i, s := range sent {
-		if s.commit != frozens[i] {
-			continue // closed meanwhile
+		o := outcome
+		var why error
+		if refused != nil {
+			if why = refused.of(s.sub.sources(s.id)); why != nil {
+				o = handover.Declined
+			}
 		}
-		if outcome != handover.Acknowledged {
-			s.refusedUnder, s.commitAfter = lease, time.Now().Add(commitRetry)
-			continue
+		m.machine.CommitDone([]assign.TaskID{s.id}, lease, o)
+		switch {
+		case s.commit != frozens[i]: // closed meanwhile
+		case o == handover.Acknowledged:
+			s.commit, s.freezing = nil, false
+			s.failures, s.err, s.well = 0, nil, time.Now()
+			s.processed = frozens[i].offsets
+			m.apply(s, frozens[i])
+		default:
+			m.commitRefused(s, lease, why)
 		}
-		s.commit, s.freezing = nil, false
-		s.failures, s.err = 0, nil
-		s.processed = frozens[i].offsets
-		m.apply(s, frozens[i])
 	}
 	m.commitReady()
+}
+
+// commitRefused puts the next attempt under the same lease off. An error is one of the task's own, which a later
+// lease does not help with.
+func (m *Manager) commitRefused(s *slot, lease handover.Lease, why error) {
+	wait := commitRetry
+	if why != nil {
+		s.failures++
+		s.err, s.well = why, time.Time{}
+		wait = backoff(s.failures)
+		m.totals.failures.Add(1)
+		m.cfg.Events.TaskFailed(FailureInfo{Task: s.id, Err: why, Failures: s.failures, Retry: wait})
+	}
+	s.refusedUnder, s.commitAfter = lease, time.Now().Add(wait)
 }
 
 // apply writes what was committed to the task's store.

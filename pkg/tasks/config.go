@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -36,11 +37,34 @@ type Offset struct {
 
 // Offsets reads and writes the group's committed offsets.
 type Offsets interface {
-	// Commit sends one request under the lease. The error explains an outcome other than Acknowledged.
+	// Commit sends one request under the lease. The error explains an outcome other than Acknowledged. With any
+	// outcome it may be a *RefusedError.
 	Commit(ctx context.Context, lease handover.Lease, offsets []Offset) (handover.Outcome, error)
 	// Fetch returns the stable offsets of the partitions. Those with an unfinished transaction are left out; so
 	// are those that failed, which the error tells of then.
 	Fetch(ctx context.Context, parts []TopicPartition) (map[TopicPartition]Offset, error)
+}
+
+// RefusedError tells which partitions of a commit were certainly not written, for a reason that concerns them
+// alone, such as a topic that is gone. The outcome is that of the others, or Declined if there are none.
+type RefusedError struct{ Partitions map[TopicPartition]error }
+
+// Error names one of them.
+func (e *RefusedError) Error() string {
+	for tp, err := range e.Partitions {
+		return fmt.Sprintf("the offsets of %d partitions are refused, such as %s partition %d: %v", len(e.Partitions), tp.Topic, tp.Partition, err)
+	}
+	return "no offsets are refused"
+}
+
+// of returns why the commit of one of these partitions was refused; nil: it was not.
+func (e *RefusedError) of(parts []TopicPartition) error {
+	for _, tp := range parts {
+		if err := e.Partitions[tp]; err != nil {
+			return fmt.Errorf("the offset of %s partition %d is refused: %w", tp.Topic, tp.Partition, err)
+		}
+	}
+	return nil
 }
 
 // Logs answers where logs begin and end, and shortens them.

@@ -87,14 +87,18 @@ func (t *task) apply(store int, b state.Batch, failed func(error)) {
 // copyError handles a changelog that cannot be read from the position that the state has.
 func (t *task) copyError(store int, b state.Batch, failed func(error)) {
 	c := t.copy
-	if !errors.Is(b.Err, state.ErrOutOfRange) {
+	anew := errors.Is(b.Err, state.ErrTopicChanged)
+	if !anew && !errors.Is(b.Err, state.ErrOutOfRange) {
 		failed(fmt.Errorf("reading changelog %s partition %d: %w", b.Topic, b.Partition, b.Err))
 		return
 	}
-	if c.position[store] > 0 {
+	if c.position[store] > 0 || anew {
 		// Changes between the state and what is left of the log are lost, or the log was made anew:
 		// what is here cannot be brought up to date.
 		reason := fmt.Sprintf("its position %d is outside the changelog, which holds %d to %d", c.position[store], b.LogStart, b.HighWatermark)
+		if anew {
+			reason = "the changelog was deleted and made anew"
+		}
 		if err := t.db.Reset(reason, store); err != nil {
 			failed(fmt.Errorf("resetting the state of task %s: %w", t.id, err))
 			return

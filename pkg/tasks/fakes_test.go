@@ -22,6 +22,10 @@ type ledger struct {
 	log   []commitCall
 	// answer, if set, decides on a commit; it may block. It says whether the commit is written.
 	answer func(commitCall) (o handover.Outcome, write bool)
+	refuse struct { // of one partition, whatever else is in the commit
+		tp  TopicPartition
+		err error
+	}
 	// fetch, if set, is called before a fetch is answered; it may block.
 	fetch func(parts []TopicPartition) error
 }
@@ -48,12 +52,23 @@ func (l *ledger) Commit(_ context.Context, lease handover.Lease, offsets []Offse
 	if answer != nil {
 		o, write = answer(c)
 	}
+	refused := map[TopicPartition]error{}
 	if write {
 		l.mu.Lock()
 		for _, off := range offsets {
-			l.table[off.TopicPartition] = off
+			if l.refuse.err != nil && off.TopicPartition == l.refuse.tp {
+				refused[off.TopicPartition] = l.refuse.err
+			} else {
+				l.table[off.TopicPartition] = off
+			}
 		}
 		l.mu.Unlock()
+	}
+	if len(refused) > 0 {
+		if len(refused) == len(offsets) {
+			o = handover.Declined
+		}
+		return o, &RefusedError{Partitions: refused}
 	}
 	if o != handover.Acknowledged {
 		return o, fmt.Errorf("the test does not acknowledge it")
@@ -105,6 +120,13 @@ func (l *ledger) decide(f func(commitCall) (handover.Outcome, bool)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answer = f
+}
+
+// refusePartition makes commits fail for one partition; nil ends that.
+func (l *ledger) refusePartition(tp TopicPartition, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refuse.tp, l.refuse.err = tp, err
 }
 
 func (l *ledger) beforeFetch(f func([]TopicPartition) error) {

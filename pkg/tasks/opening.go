@@ -71,7 +71,7 @@ func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c commit
 				return
 			}
 			if err != nil {
-				m.cannotOpen(s, err)
+				m.tryLater(s, "cannot open the task yet; trying again", err)
 				return
 			}
 			m.restore(s, t, st.Epoch, c, ends, nil)
@@ -79,16 +79,17 @@ func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c commit
 	})
 }
 
-// openRetryMost bounds the pause between two attempts to open a task: what is in the way mostly ends by itself.
+// openRetryMost bounds the pause between two attempts to open a task, or to release one that is not open: what is
+// in the way mostly ends by itself.
 const openRetryMost = 2 * time.Second
 
-// cannotOpen tells why a task is not opened, and lets it try again after a while.
-func (m *Manager) cannotOpen(s *slot, err error) {
+// tryLater tells why what has begun for a task cannot be done, and begins it anew after a while.
+func (m *Manager) tryLater(s *slot, what string, err error) {
 	s.notOpen = failure{err: err, failures: s.notOpen.failures + 1}
 	wait := min(backoff(s.notOpen.failures), openRetryMost)
 	s.begun, s.retryAt = false, time.Now().Add(wait)
 	if m.ctx.Err() == nil {
-		m.log.Warn("cannot open the task yet; trying again", "task", s.id.String(), "failures", s.notOpen.failures, "retry", wait.String(), "error", err)
+		m.log.Warn(what, "task", s.id.String(), "failures", s.notOpen.failures, "retry", wait.String(), "error", err)
 	}
 }
 
@@ -102,7 +103,7 @@ func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Le
 	if missing {
 		// Committed before the first record, so that a successor does not decide otherwise.
 		meta := handover.Metadata{Committer: lease.Member, After: c.meta.LastRelease()}
-		if o, err = m.cfg.Offsets.Commit(ctx, lease, offsetsOf(s.sub.sources(s.id), c.offsets, meta)); o != handover.Acknowledged {
+		if o, err = m.cfg.Offsets.Commit(ctx, lease, offsetsOf(s.sub.sources(s.id), c.offsets, meta)); err != nil {
 			return nil, o, fmt.Errorf("committing the first offsets: %w", err)
 		}
 		c.meta = meta

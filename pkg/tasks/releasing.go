@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -93,14 +94,14 @@ func (m *Manager) releaseUnopened(s *slot) {
 			if s.epoch != epoch || s.closing || m.machine.Task(s.id).Phase != handover.Releasing {
 				return
 			}
-			if err != nil {
-				m.log.Warn("cannot release the task yet; the next round tries again", "task", s.id.String(), "error", err)
-				if outcome == handover.Unknown {
-					m.machine.ReleaseDone(s.id, epoch, outcome)
-				} else {
-					m.machine.Failed(s.id, epoch)
-				}
+			switch {
+			case outcome == handover.Unknown:
+				m.log.Info("the first offsets of a task to be released got no answer; the next round settles it", "task", s.id.String(), "error", err)
+				m.machine.ReleaseDone(s.id, epoch, outcome)
 				m.reconcile(s)
+				return
+			case err != nil:
+				m.tryLater(s, "cannot release the task yet; trying again", err) // no round would change anything
 				return
 			}
 			s.release = &release{offsets: c.offsets, positions: ends}
@@ -120,6 +121,9 @@ func (m *Manager) sendRelease(s *slot) {
 	sent := time.Now()
 	m.async(func(ctx context.Context) {
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
+		if errors.As(err, new(*RefusedError)) {
+			outcome = handover.Declined // the token counts only when all partitions have it
+		}
 		m.box.post(func() {
 			if outcome == handover.Acknowledged {
 				m.totals.releases.Add(1)

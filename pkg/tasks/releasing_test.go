@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -107,4 +108,31 @@ func (r *rig) holdActivation(t assign.TaskID, p assign.MemberPlan) (activate fun
 		return told
 	})
 	return func() { close(hold) }
+}
+
+// A task that is not open here is to be released, and nobody says where its changelog ends. No round helps with
+// that: it is asked again.
+func TestReleaseThatWaitsForTheChangelogsEnd(t *testing.T) {
+	r := newRig(t, countStreams, 1).start()
+	r.ledger.write("in", 0, 7, handover.Metadata{Committer: "other"})
+	away := errors.New("nobody answers")
+	var asked atomic.Int64
+	r.logs.intercept(func(string, []TopicPartition) error { asked.Add(1); return away })
+	r.plan(1, own(id(0)))
+	r.await("the task cannot be opened", func() bool { return asked.Load() > 0 })
+	r.plan(2, releaseOf(id(0), 2))
+	r.awaitPhase(id(0), handover.Releasing)
+	rounds, before := r.group.rounds.Load(), asked.Load()
+	r.await("it is tried again", func() bool {
+		st := r.statusOf(0)
+		return asked.Load() >= before+2 && errors.Is(st.Err, away) && st.Phase == handover.Releasing
+	})
+	if n := r.group.rounds.Load(); n != rounds {
+		t.Errorf("%d rounds are forced", n-rounds)
+	}
+	r.logs.intercept(nil)
+	r.awaitPhase(id(0), handover.Released)
+	if rel := r.ledger.releases(); len(rel) != 1 || rel[0].offsets[0].Offset != 7 {
+		t.Fatalf("releases %+v", rel)
+	}
 }

@@ -93,7 +93,7 @@ func (m *Manager) reconcile(s *slot) {
 	}
 	if s.epoch != st.Epoch {
 		m.opener.forget(s.id)
-		s.ordered = time.Now()
+		s.ordered, s.notOpen = time.Now(), failure{}
 		if s.mode == replaying {
 			t := s.task
 			t.box.post(func() { t.restoreTo(nil, nil) })

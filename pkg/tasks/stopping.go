@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
@@ -119,8 +120,10 @@ func (m *Manager) lastCommit(deadline time.Time, clean map[assign.TaskID]bool) (
 				m.log.Warn("the last commit was not acknowledged: the records since the one before it will be processed again", "error", err)
 				return
 			}
+			var partly *RefusedError
+			_ = errors.As(err, &partly)
 			for _, t := range tasks {
-				clean[t] = true
+				clean[t] = partly == nil || partly.of(m.slots[t].sub.sources(t)) == nil
 			}
 		})
 	})

@@ -118,16 +118,24 @@ func TestStopWithoutAnswersDropsWhatIsNotCommitted(t *testing.T) {
 	}
 }
 
-// localPosition is the sum of the positions that an open task's store holds.
+// localPosition is the sum of the positions that an open task's store holds; -1: it is not open.
 func (r *rig) localPosition(t assign.TaskID) int64 {
 	r.t.Helper()
 	out := make(chan int64, 1)
 	r.inside(func() {
-		task := r.m.slots[t].task
+		s := r.m.slots[t]
+		if s == nil || s.task == nil || s.closing {
+			out <- -1
+			return
+		}
+		task := s.task
 		task.box.post(func() {
-			n := int64(0)
-			for _, p := range task.db.Checkpoint() {
-				n += p
+			n := int64(-1)
+			if task.db != nil {
+				n = 0
+				for _, p := range task.db.Checkpoint() {
+					n += p
+				}
 			}
 			out <- n
 		})
