@@ -233,6 +233,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	member := &member{}
 	var transactions tasks.Transactions
 	if p.transactions != nil {
+		p.transactions.expired = member.Expired
 		transactions = p.transactions
 	}
 	p.manager = tasks.NewManager(tasks.Config{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type transactions struct {
 	id       string // this instance's transactional id
 	app      string
 	group    string
-	implicit bool // the brokers run transaction version 2: no AddOffsetsToTxn is needed
+	implicit bool                 // the brokers run transaction version 2: no AddOffsetsToTxn is needed
+	expired  func(time.Time) bool // whether the lease is over by this instance's own clock
 	coord    *group.Coordinator
 	adm      *kadm.Client
 	client   func(opts ...kgo.Opt) (*kgo.Client, error)
@@ -45,7 +47,10 @@ func (i *Instance) newTransactions(ctx context.Context, admin *kgo.Client) (*tra
 		return nil, fmt.Errorf("asking for the brokers' features: %w", err)
 	}
 	x := &transactions{id: transactionalID(i.cfg.App, i.id), app: i.cfg.App, group: i.cfg.Kafka.Group, adm: kadm.NewClient(admin),
-		client: func(opts ...kgo.Opt) (*kgo.Client, error) { return kgo.NewClient(i.kafkaOptions("-fence", opts...)...) }}
+		client: func(opts ...kgo.Opt) (*kgo.Client, error) {
+			// The timeout goes with the id, and the brokers may not allow the client's default.
+			return kgo.NewClient(i.kafkaOptions("-fence", append(opts, kgo.TransactionTimeout(i.cfg.Kafka.TransactionTimeout))...)...)
+		}}
 	for _, f := range resp.FinalizedFeatures {
 		if f.Name == "transaction.version" && f.MaxVersionLevel >= 2 {
 			x.implicit = true
@@ -125,22 +130,40 @@ func (x *transactions) Fence(ctx context.Context, parts []tasks.TopicPartition) 
 			dead = append(dead, id)
 		}
 	}
-	if len(dead) == 0 {
-		return nil
-	}
-	listed, err := x.adm.ListTransactions(ctx, dead, nil)
-	if err != nil && len(listed) == 0 {
-		return nil //nolint:nilerr // as above
-	}
-	for _, t := range listed {
-		if t.TxnID == x.id || !strings.HasPrefix(t.TxnID, transactionalID(x.app, "")) {
-			continue // this instance's own, which its producer ends when it starts, or somebody else's
+	for _, id := range x.writers(ctx, dead, parts) {
+		if x.expired(time.Now()) {
+			return errExpired // after a pause, the writer may be the one that has the task now
 		}
-		if err := x.fence(ctx, t.TxnID); err != nil {
-			return fmt.Errorf("fencing transactional id %s: %w", t.TxnID, err)
+		if err := x.fence(ctx, id); err != nil {
+			return fmt.Errorf("fencing transactional id %s: %w", id, err)
 		}
 	}
 	return nil
+}
+
+// writers are the transactional ids of other instances that have a transaction open on one of the partitions, of
+// the producers given. The log of a partition may show a transaction as open that its coordinator has ended; the
+// writer may be in the next one by then, and is left alone.
+func (x *transactions) writers(ctx context.Context, producers []int64, parts []tasks.TopicPartition) (ids []string) {
+	if len(producers) == 0 {
+		return nil // to kadm this would mean all producers
+	}
+	listed, _ := x.adm.ListTransactions(ctx, producers, nil) // what is found is good, without the rest we wait
+	for _, t := range listed {
+		// This instance's own are ended when its producer starts.
+		if t.TxnID != x.id && strings.HasPrefix(t.TxnID, transactionalID(x.app, "")) {
+			ids = append(ids, t.TxnID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil // likewise
+	}
+	described, _ := x.adm.DescribeTransactions(ctx, ids...)
+	return slices.DeleteFunc(ids, func(id string) bool {
+		d, ok := described[id]
+		return !ok || d.Err != nil || d.State != "Ongoing" || !slices.Contains(producers, d.ProducerID) ||
+			!slices.ContainsFunc(parts, func(p tasks.TopicPartition) bool { return d.Topics.Lookup(p.Topic, p.Partition) })
+	})
 }
 
 // open are the producers that have a transaction open on one of the partitions, and where it begins.
