@@ -77,6 +77,10 @@ func run(t *testing.T, cluster *harness.Cluster, guarantee string, seed uint64, 
 	w.stop()
 
 	exact := guarantee == "exactly_once" || o.Kind == Planned
+	if _, late := w.count(unheard); late > 0 && guarantee == "at_least_once" {
+		exact = false
+		t.Logf("%d processes stopped without an answer to their last commit: what it held was done again", late)
+	}
 	want := w.load.Table()
 	output := w.read(w.app.Output(), false)
 	doubled := compare(t, "the output", table(output), want, !exact)
@@ -93,12 +97,13 @@ func run(t *testing.T, cluster *harness.Cluster, guarantee string, seed uint64, 
 	for _, wrong := range Check(w.history(), 10*session) {
 		t.Errorf("the history: %s", wrong)
 	}
-	aborts := w.count("the transaction is aborted; its tasks are opened anew from their last commit")
-	if o.Kind == Planned && aborts > 0 {
-		t.Errorf("%d transactions were aborted, though nothing has failed", aborts)
+	aborts, late := w.count(aborted)
+	if o.Kind == Planned && aborts > late {
+		t.Errorf("%d transactions were aborted, though nothing has failed", aborts-late)
 	}
-	t.Logf("%s/%s: %d records, %d in the output, %d counted more than once; %d processes, %d handovers, %d aborted transactions",
-		guarantee, o.Kind, w.load.Sent(), len(output), doubled, len(w.lives()), w.count("handover")/2, aborts)
+	moves, _ := w.count("handover")
+	t.Logf("%s/%s: %d records, %d in the output, %d counted more than once; %d processes, %d handovers; %d aborted transactions, %d of them as Kafka was too slow for a stop",
+		guarantee, o.Kind, w.load.Sent(), len(output), doubled, len(w.lives()), moves/2, aborts, late)
 	t.Log(used)
 }
 

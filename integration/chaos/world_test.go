@@ -81,6 +81,7 @@ func newWorld(t *testing.T, c *harness.Cluster, guarantee string, standbys int, 
 	}
 	w.awaitBalanced()
 	w.load.All()
+	w.awaitConsumed()
 	return w
 }
 
@@ -365,15 +366,29 @@ func (w *world) history() []Record {
 	return all
 }
 
-// count is how many log lines have this message.
-func (w *world) count(msg string) int {
-	n := 0
+// What instances log when work is dropped that has to be done again.
+const (
+	aborted = "the transaction is aborted; its tasks are opened anew from their last commit"
+	unheard = "the last commit was not acknowledged: the records since the one before it will be processed again"
+)
+
+// count is how many log lines have this message, and how many of these come from processes that were told to stop and
+// waited in vain for their last commit, for as long as they may.
+func (w *world) count(msg string) (all, late int) {
+	const patience = 2900 * time.Millisecond // a little less
 	for _, l := range w.lives() {
+		var stopping time.Time
 		for _, e := range l.Events() {
-			if e.Msg == msg {
-				n++
+			switch {
+			case e.Msg == "stopping" || strings.HasPrefix(e.Msg, "giving up the tasks"):
+				stopping = e.Time
+			case e.Msg == msg:
+				all++
+				if !stopping.IsZero() && e.Time.Sub(stopping) >= patience {
+					late++
+				}
 			}
 		}
 	}
-	return n
+	return all, late
 }
