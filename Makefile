@@ -37,7 +37,11 @@ sim: ## random simulation of assignor, leases and handover, SIM_HISTORIES histor
 .PHONY: integration
 integration: build ## tests on a real Kafka (starts one by scripts/kafka.sh; needs JDK 17+ and Maven)
 	scripts/kafka.sh run go test -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
-	go test -count=1 -timeout 60m -tags integration -v ./integration/...
+	go test -count=1 -p 1 -timeout 60m -tags integration -v ./integration/...
+
+.PHONY: chaos
+chaos: build ## random faults on a Kafka of three brokers, ten minutes for each guarantee (integration/chaos/doc.go: CHAOS_SEED and so on)
+	CHAOS_TIME=$${CHAOS_TIME:-10m} go test -count=1 -timeout 120m -tags integration -v -run '^TestChaos$$' ./integration/chaos
 
 .PHONY: bench
 bench: build ## micro-benchmarks, then the drain at full size on a real Kafka, figures printed
