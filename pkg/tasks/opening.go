@@ -18,6 +18,9 @@ func (m *Manager) beginOpening(s *slot, st handover.TaskState) {
 		return
 	}
 	t := s.task
+	if st.Phase == handover.Taking {
+		s.taking = st.Release
+	}
 	m.opener.want(lookup{
 		task: s.id, epoch: st.Epoch, sub: s.sub, token: st.Phase == handover.Taking, release: st.Release,
 		found: func(c committed) {
@@ -46,11 +49,16 @@ func (m *Manager) tokenFound(s *slot, t *task, st handover.TaskState, c committe
 			s.id, len(positions), len(s.sub.Stores)))
 		return
 	}
-	k := &takeover{info: TakeoverInfo{Task: s.id, Release: st.Release}}
+	m.restore(s, t, st.Epoch, c, positions, newTakeover(s, tok))
+}
+
+// newTakeover begins to measure the start of a task that was released with the token.
+func newTakeover(s *slot, tok *handover.Token) *takeover {
+	k := &takeover{info: TakeoverInfo{Task: s.id, Release: tok.Release}}
 	if tok.LastProcessedUs > 0 {
 		k.released = time.UnixMicro(tok.LastProcessedUs)
 	}
-	m.restore(s, t, st.Epoch, c, positions, k)
+	return k
 }
 
 // offsetsFound starts a task that nobody holds: its state must reach the changelogs' ends, asked for now
@@ -74,7 +82,12 @@ func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c commit
 				m.tryLater(s, "cannot open the task yet; trying again", err)
 				return
 			}
-			m.restore(s, t, st.Epoch, c, ends, nil)
+			var k *takeover
+			if tok := c.meta.Token; tok != nil && tok.Release == s.taking {
+				// The former owner released the task and has left the group before this one saw the token.
+				k = newTakeover(s, tok)
+			}
+			m.restore(s, t, st.Epoch, c, ends, k)
 		})
 	})
 }

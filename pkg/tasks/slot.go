@@ -38,7 +38,8 @@ type slot struct {
 
 	opening committed // what the task is opened at, or what an owner found that was told to release again
 	release *release
-	ordered time.Time // when the release was ordered
+	taking  assign.ReleaseID // the release that it waited for last
+	ordered time.Time        // when the release was ordered
 
 	committed    bool // stopped, and all that it did is committed in a transaction
 	freezing     bool
@@ -141,6 +142,7 @@ func (m *Manager) ensureCopy(s *slot) bool {
 		return true
 	case absent:
 		t := newTask(s.id, s.sub, m.env)
+		t.careful = s.failures > 0 && m.txn == nil
 		s.task, s.mode, s.checks, s.well = t, replaying, 0, time.Time{}
 		if m.machine.Task(s.id).Phase.Copies() {
 			s.well = time.Now()
