@@ -159,6 +159,7 @@ func (m *Manager) commitRefused(s *slot, lease handover.Lease, why error) {
 func (m *Manager) apply(s *slot, f *frozen) {
 	t := s.task
 	t.box.post(func() {
+		t.careful = false
 		if err := t.applyUntil(f); err != nil {
 			m.env.failed(t, err)
 		}

@@ -107,6 +107,7 @@ func (t *task) copyError(store int, b state.Batch, failed func(error)) {
 	t.env.cfg.Reader.Remove(b.Topic, t.id.Partition)
 	c.position[store], c.end[store] = b.LogStart, -1
 	t.tail(store, failed)
+	t.env.cfg.Reader.Urgent(b.Topic, b.Partition, c.reached != nil)
 }
 
 // restoreTo calls reached, once, as soon as every changelog is applied up to its target. A nil function

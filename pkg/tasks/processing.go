@@ -182,7 +182,8 @@ func (t *task) produce(a *processing) {
 }
 
 // freeze cuts off what was done since the last freeze, sends its changelog records, and calls done on
-// the task's goroutine when the broker has answered all of it.
+// the task's goroutine when the broker has answered all of it. A careful task sends them when its output is
+// written: the changes of work that fails would be counted once more when the task is opened anew.
 func (t *task) freeze(a *processing, done func(*frozen)) {
 	f := &frozen{offsets: append([]int64(nil), a.offsets...), flush: a.flush, produced: a.wrote}
 	a.flush = newFlush(len(t.sub.Stores))
@@ -191,23 +192,38 @@ func (t *task) freeze(a *processing, done func(*frozen)) {
 		f.changes = t.db.Freeze()
 	}
 	a.frozen = append(a.frozen, f)
-	if f.changes != nil && f.changes.Len() > 0 {
-		f.produced = true
-		t.env.wrote.Store(true)
+	flushed := func() {
+		f.flushed = true
+		done(f)
+		if a.onFlushed != nil {
+			a.onFlushed()
+		}
+	}
+	if !t.careful {
 		t.produceChanges(f)
+		f.flush.seal(func() { t.box.post(flushed) })
+		return
 	}
 	f.flush.seal(func() {
 		t.box.post(func() {
-			f.flushed = true
-			done(f)
-			if a.onFlushed != nil {
-				a.onFlushed()
+			if t.active != a || f.flush.err() != nil {
+				flushed()
+				return
 			}
+			f.flush = newFlush(len(t.sub.Stores))
+			t.produceChanges(f)
+			f.flush.seal(func() { t.box.post(flushed) })
 		})
 	})
 }
 
+// produceChanges sends what has changed to the changelogs.
 func (t *task) produceChanges(f *frozen) {
+	if f.changes == nil || f.changes.Len() == 0 {
+		return
+	}
+	f.produced = true
+	t.env.wrote.Store(true)
 	n := f.changes.Len()
 	recs := make([]kgo.Record, n)
 	promises := make([]func(*kgo.Record, error), len(t.sub.Stores))

@@ -35,6 +35,8 @@ type task struct {
 	copy   *copying
 	active *processing
 	closed bool
+	// careful: it has failed before, and has not committed since. Under exactly once it need not be.
+	careful bool
 
 	stats stats
 }
