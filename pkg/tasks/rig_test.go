@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -107,7 +106,7 @@ func newRig(t *testing.T, streams string, partitions int32, change ...func(*Conf
 			Restored:   func(k RestoreInfo) { r.note(func() { r.events.restored = append(r.events.restored, k) }) },
 			Released:   func(k ReleaseInfo) { r.note(func() { r.events.released = append(r.events.released, k) }) },
 		},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	if testing.Verbose() {
 		r.cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
