@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,12 +18,19 @@ type Transaction struct {
 	Epoch      int16 // may change with each transaction (KIP-890)
 }
 
-// How often a request is repeated while the transaction before it is still being completed.
-const concurrentRetry = 5 * time.Millisecond
+// How often a request is repeated while the transaction before it is still being completed, and while the group
+// is moving from one coordinator to another.
+const (
+	concurrentRetry = 5 * time.Millisecond
+	movedRetry      = 50 * time.Millisecond
+)
 
 // CommitInTransaction makes the offsets part of a transaction, under the lease of memberID and generation.
 // They count when the transaction is committed. It returns nil or a *CommitError as Commit does. After
 // ErrUnanswered the transaction's outcome has to be settled by a new epoch of its producer.
+//
+// What a coordinator answers that is only not ready, or is the coordinator no more, is sent again until ctx ends.
+// Unlike a plain commit's, that is harmless: both say the same within one transaction.
 //
 // A coordinator of brokers that do not run transaction version 2 has to be told of the group by
 // AddOffsetsToTxn first, and must not be sent version 5 of the request: see kgo.MaxVersions.
@@ -45,14 +53,20 @@ func (c *Coordinator) CommitInTransaction(ctx context.Context, txn Transaction, 
 			return commitFailed(offsets, fmt.Errorf("%w: %w", class, err))
 		}
 		failed := c.txnVerdicts(answer.(*kmsg.TxnOffsetCommitResponse), topics, offsets)
-		switch {
-		case len(failed) == 0:
+		if len(failed) == 0 {
 			return nil
-		case !all(failed, kerr.ConcurrentTransactions):
+		}
+		var wait time.Duration
+		switch {
+		case all(failed, kerr.ConcurrentTransactions):
+			wait = concurrentRetry
+		case all(failed, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress):
+			wait = movedRetry
+		default:
 			return &CommitError{Partitions: failed}
 		}
 		select {
-		case <-time.After(concurrentRetry):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return &CommitError{Partitions: failed}
 		}
@@ -98,9 +112,10 @@ func (c *Coordinator) txnVerdicts(answer *kmsg.TxnOffsetCommitResponse, topics m
 	return failed
 }
 
-func all(failed map[TopicPartition]error, want error) bool {
+// all says whether every partition failed by one of the errors.
+func all(failed map[TopicPartition]error, by ...error) bool {
 	for _, err := range failed {
-		if !errors.Is(err, want) {
+		if !slices.ContainsFunc(by, func(b error) bool { return errors.Is(err, b) }) {
 			return false
 		}
 	}
