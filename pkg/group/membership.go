@@ -57,6 +57,7 @@ type Membership struct {
 		memberID   string // of the lease
 		generation int32  // of the lease
 		admitted   bool   // there has been a lease
+		losing     bool   // the handler is being told that the lease is over
 		inSession  bool   // kgo has no join or sync under way and would heed ForceRebalance
 		identified bool   // the join under way names our member id
 		stale      bool   // the join under way reports what a lease that is lost since had
@@ -279,6 +280,7 @@ func (m *Membership) lost(err error, force bool) {
 	m.mu.Lock()
 	had, id, generation := m.mu.clock.member, m.mu.memberID, m.mu.generation
 	m.mu.clock.member = false
+	m.mu.losing = had
 	if had && force {
 		m.mu.forced, m.mu.stale = true, !m.mu.inSession
 	}
@@ -286,6 +288,9 @@ func (m *Membership) lost(err error, force bool) {
 	if had {
 		m.cfg.Logger.Warn("lost the membership", "member", id, "generation", generation, "error", err)
 		m.handler.Lost(err)
+		m.mu.Lock()
+		m.mu.losing = false
+		m.mu.Unlock()
 	}
 }
 
