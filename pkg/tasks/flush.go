@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -32,10 +33,17 @@ func (f *flush) answer(err error) {
 	}
 }
 
+// errNoOffset: a taker, or this task when it is opened again, would not know how far it has to read.
+var errNoOffset = errors.New("the broker has a change already, but no longer knows its offset")
+
 // changelogPromise is the promise for records of one store's changelog.
 func (f *flush) changelogPromise(store int) func(*kgo.Record, error) {
 	return func(r *kgo.Record, err error) {
-		if err == nil {
+		switch {
+		case err != nil:
+		case r.Offset < 0:
+			err = errNoOffset
+		default:
 			// Answers of one partition come in order.
 			f.next[store].Store(r.Offset + 1)
 		}

@@ -57,3 +57,15 @@ func TestFlushKnowsHowFarTheChangelogsReach(t *testing.T) {
 		t.Fatalf("positions %d and %d, want 8 and, for what was not written, 0", a, b)
 	}
 }
+
+// A broker that has a batch twice may not know any more where the first one is. The client takes that for written.
+func TestChangeWithoutAnOffsetIsNoSuccess(t *testing.T) {
+	f := newFlush(1)
+	f.pending.Add(2)
+	f.changelogPromise(0)(&kgo.Record{Offset: 7}, nil)
+	f.changelogPromise(0)(&kgo.Record{Offset: -1}, nil)
+	f.seal(func() {})
+	if f.err() == nil || f.next[0].Load() != 8 {
+		t.Fatalf("error %v, next offset %d", f.err(), f.next[0].Load())
+	}
+}
