@@ -215,7 +215,7 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 		return nil, err
 	}
 	if c.Guarantee == config.ExactlyOnce {
-		if p.transactions, err = i.newTransactions(ctx, p.clients.admin); err != nil {
+		if p.transactions, err = i.newTransactions(ctx, p.clients.admin, lay); err != nil {
 			return nil, err
 		}
 	}
@@ -233,7 +233,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	member := &member{}
 	var transactions tasks.Transactions
 	if p.transactions != nil {
-		p.transactions.expired = member.Expired
+		p.transactions.fencing.expired = member.Expired
 		transactions = p.transactions
 	}
 	p.manager = tasks.NewManager(tasks.Config{

@@ -17,9 +17,10 @@ import (
 
 // layout is the topology as it lies on the cluster's topics.
 type layout struct {
-	tasks []tasks.Subtopology
-	group []group.Subtopology
-	hash  uint64 // of the configuration and the partition counts: what all members should agree on
+	tasks  []tasks.Subtopology
+	group  []group.Subtopology
+	writes []string // topics that tasks write to
+	hash   uint64   // of the configuration and the partition counts: what all members should agree on
 }
 
 // prepare checks the topics that the application reads and writes, and makes or checks its internal ones.
@@ -55,7 +56,10 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 	}
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, cfg.ConfigHash(), counts) // never fails
-	l := &layout{hash: h.Sum64()}
+	l := &layout{hash: h.Sum64(), writes: top.Outputs()}
+	for _, s := range specs {
+		l.writes = append(l.writes, s.Name)
+	}
 	for i, s := range top.Subtopologies {
 		sub := tasks.Subtopology{Subtopology: s, Partitions: counts[i]}
 		for _, store := range s.Stores {

@@ -110,7 +110,7 @@ func (l *ledgerTransactions) CommitOffsets(ctx context.Context, _ *kgo.Client, l
 	return l.ledger.Commit(ctx, lease, offsets)
 }
 
-func (l *ledgerTransactions) Fence(context.Context, []TopicPartition) error {
+func (l *ledgerTransactions) Fence(context.Context) error {
 	l.fenced.Add(1)
 	return nil
 }

@@ -122,13 +122,13 @@ func (m *Manager) prepareOpening(ctx context.Context, s *slot, lease handover.Le
 		c.meta = meta
 	}
 	logs := s.sub.changelogs(s.id)
-	if len(logs) == 0 {
-		return nil, o, nil
-	}
 	if m.cfg.Transactions != nil {
-		if err := m.cfg.Transactions.Fence(ctx, logs); err != nil {
+		if err := m.cfg.Transactions.Fence(ctx); err != nil {
 			return nil, o, fmt.Errorf("ending what a former owner has left open: %w", err)
 		}
+	}
+	if len(logs) == 0 {
+		return nil, o, nil
 	}
 	got, err := m.cfg.Logs.Ends(ctx, logs)
 	if err != nil {

@@ -107,7 +107,7 @@ func (m *Manager) fenceUnstable(l lookup) {
 		return
 	}
 	m.async(func(ctx context.Context) {
-		if err := m.cfg.Transactions.Fence(ctx, l.sub.changelogs(l.task)); err != nil && ctx.Err() == nil {
+		if err := m.cfg.Transactions.Fence(ctx); err != nil && ctx.Err() == nil {
 			m.log.Warn("cannot end a transaction that a former owner left open; it ends with its timeout", "task", l.task.String(), "error", err)
 		}
 	})

@@ -17,9 +17,8 @@ type Transactions interface {
 	// CommitOffsets makes the offsets part of the producer's transaction, under the lease. Declined means
 	// that the lease was refused, and that the request may be sent again under a newer one.
 	CommitOffsets(ctx context.Context, producer *kgo.Client, lease handover.Lease, offsets []Offset) (handover.Outcome, error)
-	// Fence ends the transactions that writers which are gone have left open on these partitions. It may
-	// be called for partitions without any.
-	Fence(ctx context.Context, parts []TopicPartition) error
+	// Fence ends the transactions that instances which are gone have left open, as far as that is possible.
+	Fence(ctx context.Context) error
 }
 
 // txnPhase is how far the transaction is that all tasks of the instance write in.

@@ -171,7 +171,6 @@ type txnOffsets struct {
 	before  func(c commitCall)        // before a request is sent; it may block
 	after   func(c commitCall)        // after its answer
 	commits map[handover.Outcome]int
-	fenced  [][]TopicPartition
 }
 
 func (o *txnOffsets) hooks() (refuse func(handover.Lease) bool, before, after func(commitCall)) {
@@ -293,12 +292,7 @@ func (o *txnOffsets) CommitOffsets(ctx context.Context, p *kgo.Client, lease han
 	return o.outcome(handover.Acknowledged, nil)
 }
 
-func (o *txnOffsets) Fence(_ context.Context, parts []TopicPartition) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.fenced = append(o.fenced, parts)
-	return nil
-}
+func (o *txnOffsets) Fence(context.Context) error { return nil }
 
 func (o *txnOffsets) Fetch(ctx context.Context, parts []TopicPartition) (map[TopicPartition]Offset, error) {
 	req := kmsg.NewPtrOffsetFetchRequest()
