@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/state"
@@ -12,7 +13,7 @@ import (
 type copying struct {
 	position []int64 // per store: the next offset to apply
 	end      []int64 // per store: the changelog's end as last heard; -1: not heard yet
-	local    bool    // some state was there when it was opened
+	local    bool    // some state was there when it was opened, or when a learner or standby was to run
 
 	asked   time.Time // when the targets were set
 	targets []int64   // per store: positions to reach; nil: none is set
@@ -117,6 +118,9 @@ func (t *task) restoreTo(targets []int64, reached func()) {
 		return
 	}
 	t.copy.targets, t.copy.reached, t.copy.asked = targets, reached, time.Now()
+	if t.ahead && slices.Max(append(t.copy.position, 0)) > 0 {
+		t.copy.local = true
+	}
 	for _, tp := range t.sub.changelogs(t.id) {
 		t.env.cfg.Reader.Urgent(tp.Topic, tp.Partition, reached != nil)
 	}

@@ -145,6 +145,7 @@ func (m *Manager) ensureCopy(s *slot) bool {
 		t.careful = s.failures > 0 && m.txn == nil
 		s.task, s.mode, s.checks, s.well = t, replaying, 0, time.Time{}
 		if m.machine.Task(s.id).Phase.Copies() {
+			t.ahead = true
 			s.well = time.Now()
 		}
 		go t.run()

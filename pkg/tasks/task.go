@@ -26,6 +26,8 @@ type task struct {
 	inbox inbox
 	done  chan struct{} // closed when the goroutine has ended
 
+	ahead bool // opened before it was to run: as a learner or standby
+
 	producer *kgo.Client // that of the lease under which it became active
 	ctx      context.Context
 	cancel   context.CancelFunc // drops what is buffered in the producer: the task closes dirty
