@@ -27,24 +27,7 @@ var _ tasks.Offsets = offsets{}
 func (o offsets) Commit(ctx context.Context, lease handover.Lease, list []tasks.Offset) (handover.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	err := o.c.Commit(ctx, lease.Member, lease.Generation, commitsOf(list))
-	var failed *group.CommitError
-	if !errors.As(err, &failed) || errors.Is(err, group.ErrUnanswered) {
-		return outcomeOf(len(list), err)
-	}
-	refused := &tasks.RefusedError{Partitions: make(map[tasks.TopicPartition]error)}
-	for p, err := range failed.Partitions {
-		if concernsPartition(err) {
-			refused.Partitions[tasks.TopicPartition(p)] = err
-		}
-	}
-	switch {
-	case len(refused.Partitions) == 0 || len(refused.Partitions) < len(failed.Partitions):
-		return outcomeOf(len(list), err)
-	case len(refused.Partitions) < len(list):
-		return handover.Acknowledged, refused
-	}
-	return handover.Declined, refused
+	return outcomeOf(len(list), o.c.Commit(ctx, lease.Member, lease.Generation, commitsOf(list)))
 }
 
 // concernsPartition says whether an offset was refused for a reason that has nothing to do with the lease.
@@ -73,11 +56,24 @@ func outcomeOf(n int, err error) (handover.Outcome, error) {
 	switch {
 	case err == nil:
 		return handover.Acknowledged, nil
-	case errors.As(err, &failed) && len(failed.Partitions) == n && !errors.Is(err, group.ErrUnanswered):
-		return handover.Declined, err
-	default:
+	case !errors.As(err, &failed) || errors.Is(err, group.ErrUnanswered):
 		return handover.Unknown, err
 	}
+	refused := &tasks.RefusedError{Partitions: make(map[tasks.TopicPartition]error)}
+	for p, err := range failed.Partitions {
+		if concernsPartition(err) {
+			refused.Partitions[tasks.TopicPartition(p)] = err
+		}
+	}
+	switch whole := len(failed.Partitions) == n; {
+	case len(refused.Partitions) == len(failed.Partitions) && whole:
+		return handover.Declined, refused
+	case len(refused.Partitions) == len(failed.Partitions):
+		return handover.Acknowledged, refused
+	case whole:
+		return handover.Declined, err
+	}
+	return handover.Unknown, err
 }
 
 // Fetch leaves out what is unstable or failed: the task manager asks again. What failed is in the error.

@@ -216,12 +216,17 @@ func (m *Manager) failed(t *task, err error) {
 	if s == nil || s.task != t || s.closing {
 		return
 	}
+	m.blame(s, err)
+	m.machine.Failed(s.id, s.epoch)
+	m.closeTask(s, false)
+}
+
+// blame notes that a task has failed: before it is opened anew it waits.
+func (m *Manager) blame(s *slot, err error) {
 	s.failures++
 	s.err, s.well = err, time.Time{}
 	wait := backoff(s.failures)
 	s.retryAt = time.Now().Add(wait)
 	m.totals.failures.Add(1)
 	m.cfg.Events.TaskFailed(FailureInfo{Task: s.id, Err: err, Failures: s.failures, Retry: wait})
-	m.machine.Failed(s.id, s.epoch)
-	m.closeTask(s, false)
 }

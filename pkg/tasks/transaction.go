@@ -15,7 +15,8 @@ import (
 // Transactions is what exactly once needs beyond the producer itself.
 type Transactions interface {
 	// CommitOffsets makes the offsets part of the producer's transaction, under the lease. Declined means
-	// that the lease was refused, and that the request may be sent again under a newer one.
+	// that the lease was refused, and that the request may be sent again under a newer one. With any outcome
+	// the error may be a *RefusedError.
 	CommitOffsets(ctx context.Context, producer *kgo.Client, lease handover.Lease, offsets []Offset) (handover.Outcome, error)
 	// Fence ends the transactions that instances which are gone have left open, as far as that is possible.
 	Fence(ctx context.Context) error
@@ -236,8 +237,11 @@ func (m *Manager) commitTransaction(ctx context.Context, p *kgo.Client, epoch pr
 		// the brokers have aborted what was written before.
 		return handover.Unknown, epoch, errors.New("the producer was renewed within the transaction, part of which is aborted")
 	}
-	if outcome, err := m.cfg.Transactions.CommitOffsets(ctx, p, lease, offsets); outcome != handover.Acknowledged {
+	switch outcome, err := m.cfg.Transactions.CommitOffsets(ctx, p, lease, offsets); {
+	case outcome != handover.Acknowledged:
 		return outcome, epoch, err
+	case err != nil:
+		return handover.Unknown, epoch, err // for a part of them
 	}
 	if err := p.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return handover.Unknown, epoch, fmt.Errorf("ending the transaction: %w", err)
@@ -251,6 +255,16 @@ func (m *Manager) commitTransaction(ctx context.Context, p *kgo.Client, epoch pr
 
 func (m *Manager) transactionEnded(lease handover.Lease, outcome handover.Outcome, err error) {
 	x := m.txn
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		for _, c := range x.cuts {
+			if why := refused.of(c.s.sub.sources(c.s.id)); why != nil && c.s.task == c.t {
+				m.blame(c.s, why)
+			}
+		}
+		m.totals.commitsRefused.Add(1)
+		m.abortTransaction(err)
+		return
+	}
 	switch outcome {
 	case handover.Acknowledged:
 		x.failures = 0

@@ -40,7 +40,7 @@ const silentStreams = `
 func newTxnRig(t *testing.T, streams string, partitions int32, change ...func(*Config)) *txnRig {
 	t.Helper()
 	r := &txnRig{rig: newRig(t, streams, partitions, change...)}
-	r.offsets = &txnOffsets{cl: r.newClient(), commits: map[handover.Outcome]int{}}
+	r.offsets = &txnOffsets{cl: r.newClient()}
 	r.cfg.Offsets, r.cfg.Transactions = r.offsets, r.offsets
 	r.cfg.NewProducer = func() (*kgo.Client, error) {
 		return kgo.NewClient(kgo.SeedBrokers(r.cluster.ListenAddrs()...), kgo.RecordPartitioner(Partitioner()), kgo.ProducerLinger(0),
@@ -169,14 +169,25 @@ type txnOffsets struct {
 	ids     map[string][16]byte
 	refuse  func(handover.Lease) bool // nil: none
 	before  func(c commitCall)        // before a request is sent; it may block
-	after   func(c commitCall)        // after its answer
-	commits map[handover.Outcome]int
+	spoiled int32                     // a partition that is refused for itself; 0: none
 }
 
-func (o *txnOffsets) hooks() (refuse func(handover.Lease) bool, before, after func(commitCall)) {
+func (o *txnOffsets) hooks() (refuse func(handover.Lease) bool, before func(commitCall)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.refuse, o.before, o.after
+	return o.refuse, o.before
+}
+
+// split takes the spoiled partition out.
+func (o *txnOffsets) split(offsets []Offset) ([]Offset, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, off := range offsets {
+		if o.spoiled != 0 && off.Partition == o.spoiled {
+			return slices.Delete(slices.Clone(offsets), i, i+1), &RefusedError{Partitions: map[TopicPartition]error{off.TopicPartition: errRefusedByTest}}
+		}
+	}
+	return offsets, nil
 }
 
 func (o *txnOffsets) set(f func()) {
@@ -205,23 +216,20 @@ func (o *txnOffsets) id(ctx context.Context, topic string) ([16]byte, error) {
 	return got[topic].ID, nil
 }
 
-func (o *txnOffsets) outcome(outcome handover.Outcome, err error) (handover.Outcome, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.commits[outcome]++
-	return outcome, err
-}
-
-var errRefusedByTest = errors.New("the test refuses the lease")
+var errRefusedByTest = errors.New("refused by the test")
 
 func (o *txnOffsets) Commit(ctx context.Context, lease handover.Lease, offsets []Offset) (handover.Outcome, error) {
 	c := commitCall{lease, offsets}
-	refuse, before, after := o.hooks()
+	refuse, before := o.hooks()
 	if before != nil {
 		before(c)
 	}
 	if refuse != nil && refuse(lease) {
-		return o.outcome(handover.Declined, errRefusedByTest)
+		return handover.Declined, errRefusedByTest
+	}
+	offsets, part := o.split(offsets)
+	if part != nil && len(offsets) == 0 {
+		return handover.Declined, part
 	}
 	commit := kadm.Offsets{}
 	for _, off := range offsets {
@@ -232,12 +240,9 @@ func (o *txnOffsets) Commit(ctx context.Context, lease handover.Lease, offsets [
 		err = got.Error()
 	}
 	if err != nil {
-		return o.outcome(handover.Unknown, err)
+		return handover.Unknown, err
 	}
-	if after != nil {
-		after(c)
-	}
-	return o.outcome(handover.Acknowledged, nil)
+	return handover.Acknowledged, part
 }
 
 // write commits as another member would.
@@ -252,16 +257,20 @@ func (o *txnOffsets) write(t *testing.T, topic string, partition int32, offset i
 
 func (o *txnOffsets) CommitOffsets(ctx context.Context, p *kgo.Client, lease handover.Lease, offsets []Offset) (handover.Outcome, error) {
 	c := commitCall{lease, offsets}
-	refuse, before, after := o.hooks()
+	refuse, before := o.hooks()
 	if before != nil {
 		before(c)
 	}
 	if refuse != nil && refuse(lease) {
-		return o.outcome(handover.Declined, errRefusedByTest)
+		return handover.Declined, errRefusedByTest
+	}
+	offsets, part := o.split(offsets)
+	if part != nil && len(offsets) == 0 {
+		return handover.Declined, part
 	}
 	id, epoch, err := p.ProducerID(ctx)
 	if err != nil {
-		return o.outcome(handover.Unknown, err)
+		return handover.Unknown, err
 	}
 	req := kmsg.NewPtrTxnOffsetCommitRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group, req.Generation = "app-me", id, epoch, "app", -1
@@ -271,25 +280,22 @@ func (o *txnOffsets) CommitOffsets(ctx context.Context, p *kgo.Client, lease han
 		t := kmsg.NewTxnOffsetCommitRequestTopic()
 		t.Topic, t.Partitions = off.Topic, append(t.Partitions, p)
 		if t.TopicID, err = o.id(ctx, off.Topic); err != nil {
-			return o.outcome(handover.Unknown, err)
+			return handover.Unknown, err
 		}
 		req.Topics = append(req.Topics, t)
 	}
 	resp, err := req.RequestWith(ctx, o.cl)
 	if err != nil {
-		return o.outcome(handover.Unknown, err)
+		return handover.Unknown, err
 	}
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
 			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return o.outcome(handover.Unknown, err)
+				return handover.Unknown, err
 			}
 		}
 	}
-	if after != nil {
-		after(c)
-	}
-	return o.outcome(handover.Acknowledged, nil)
+	return handover.Acknowledged, part
 }
 
 func (o *txnOffsets) Fence(context.Context) error { return nil }

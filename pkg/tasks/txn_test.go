@@ -220,3 +220,31 @@ func TestProducerThatDoesNotStart(t *testing.T) {
 	r.awaitOffset(0, 5)
 	r.awaitExactlyOnce()
 }
+
+// The brokers take the offsets of all tasks but one. That one is dropped and waits, the others go on; what is
+// committed is not done again.
+func TestOffsetsThatAreRefusedForOneTask(t *testing.T) {
+	for name, streams := range map[string]string{"in a transaction": countStreams, "by themselves": silentStreams} {
+		t.Run(name, func(t *testing.T) {
+			r := newTxnRig(t, streams, 2).start()
+			r.plan(1, own(id(0), id(1)))
+			r.awaitPhase(id(0), handover.Running)
+			r.awaitPhase(id(1), handover.Running)
+			r.offsets.set(func() { r.offsets.spoiled = 1 })
+			r.send(0, 5, 1)
+			r.send(1, 5, 1)
+			r.awaitOffset(0, 5)
+			r.await("the failures are told", func() bool { return r.statusOf(1).Failures >= 2 })
+			if st := r.statusOf(0); st.Failures != 0 || !errors.Is(r.statusOf(1).Err, errRefusedByTest) {
+				t.Errorf("%+v, %+v", st, r.statusOf(1))
+			}
+			r.send(0, 5, 1)
+			r.awaitOffset(0, 10)
+			r.offsets.set(func() { r.offsets.spoiled = 0 })
+			r.awaitOffset(1, 5)
+			if streams == countStreams {
+				r.awaitExactlyOnce()
+			}
+		})
+	}
+}
