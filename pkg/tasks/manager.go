@@ -232,8 +232,11 @@ func (m *Manager) Lost(err error) {
 			m.abortTransaction(err)
 		}
 		m.reconcileAll()
+		if m.stopping {
+			m.dropUnflushed()
+		}
 		m.publish()
-		if m.stopping || m.txn != nil {
+		if m.txn != nil {
 			return
 		}
 		if err := m.renewProducer(); err != nil {

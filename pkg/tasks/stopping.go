@@ -62,6 +62,15 @@ func (m *Manager) shutdown() {
 	m.publish()
 }
 
+// dropUnflushed closes the tasks whose last records are still on their way when the group is lost.
+func (m *Manager) dropUnflushed() {
+	for _, t := range sortedTasks(m.slots) {
+		if s := m.slots[t]; !s.closing && (s.mode == running || s.mode == stopping) {
+			m.closeTask(s, false)
+		}
+	}
+}
+
 // pump serves the loop's mailbox until the condition holds, or the deadline, if there is one, has passed.
 func (m *Manager) pump(deadline time.Time, until func() bool) {
 	var timeout <-chan time.Time

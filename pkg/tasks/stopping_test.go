@@ -142,3 +142,28 @@ func (r *rig) localPosition(t assign.TaskID) int64 {
 	})
 	return <-out
 }
+
+// The group is lost while the last records of a stopping instance are on their way. Others may run its tasks now:
+// nothing more is written.
+func TestGroupIsLostDuringTheStop(t *testing.T) {
+	r := newRig(t, countStreams, 1)
+	r.m.patience = time.Minute
+	r.start()
+	r.send(0, 10, 2)
+	r.plan(1, own(id(0)))
+	r.awaitCommitted(0, 10)
+	r.wire.shut()
+	r.send(0, 10, 2)
+	r.await("the records are processed", func() bool { return r.m.Totals().RecordsIn == 20 })
+	r.stop()
+	r.awaitMode(id(0), stopping)
+	r.m.Lost(nil)
+	r.end()
+	r.wire.open()
+	if _, n := r.counts("out"); n != 10 {
+		t.Errorf("%d records written, want the 10 from before", n)
+	}
+	if l := r.cfg.Engine.Local(); len(l) != 1 || r.ledger.offset("in", 0) != 10 {
+		t.Errorf("local state %+v, offset %d", l, r.ledger.offset("in", 0))
+	}
+}
