@@ -84,7 +84,7 @@ type remote struct {
 }
 
 func newRemote(e *env, p *place) (*remote, error) {
-	cl, err := kgo.NewClient(append(control.Opts(), kgo.SeedBrokers(p.brokers...), kgo.ClientID("streamworker-command"))...)
+	cl, err := kgo.NewClient(append(control.Opts(), kgo.SeedBrokers(p.brokers...), kgo.ClientID("streamworker-command"), kgo.AlwaysRetryEOF())...)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--brokers %s: %w", strings.Join(p.brokers, ","), err)}
 	}

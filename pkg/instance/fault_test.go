@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,4 +224,37 @@ func testSecondProcessOnOneStateDirectory(t *testing.T, b *bench) {
 	if err := b.end(first); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestConnectionsThatEndAtOnce(t *testing.T) { underBoth(t, 4, testConnectionsThatEndAtOnce) }
+
+// testConnectionsThatEndAtOnce lets every third connection end before its first answer, as those do to a broker that
+// is about to end: that is no reason to give up.
+func testConnectionsThatEndAtOnce(t *testing.T, b *bench) {
+	dying, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dying.Close()
+	go func() {
+		for {
+			c, err := dying.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1<<10)) // what is left unread would make it a reset
+			_ = c.Close()
+		}
+	}()
+	var dials atomic.Int64
+	b.dialer = func(ctx context.Context, network, host string) (net.Conn, error) {
+		if dials.Add(1)%3 == 0 {
+			host = dying.Addr().String()
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, host)
+	}
+	w := b.start("a")
+	b.awaitActive(w, 4)
+	b.send(2000, 100)
+	b.check()
 }

@@ -55,6 +55,8 @@ func (i *Instance) kafkaOptions(purpose string, more ...kgo.Opt) []kgo.Opt {
 		// After a leader has moved, look for the new one soon.
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.DisableClientMetrics(),
+		// A connection that ends before its first answer is one to a broker that is about to end.
+		kgo.AlwaysRetryEOF(),
 		kgo.WithLogger(kafkaLogger{i.log.With("component", "kafka", "client", purpose)}),
 	}
 	if i.opts.Dialer != nil {
