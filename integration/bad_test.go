@@ -22,9 +22,11 @@ import (
 
 // Exit codes of run, as streamworker exit-codes lists them.
 const (
-	exitError    = 1
-	exitConfig   = 3
-	exitDirInUse = 13
+	exitError      = 1
+	exitConfig     = 3
+	exitSuperseded = 12
+	exitDirInUse   = 13
+	exitState      = 14
 )
 
 // ends waits until the process ends with the code, and fails the test unless its output says all of want and shows no

@@ -19,8 +19,19 @@ func TestDrain(t *testing.T) {
 	s := newScene(t, broker, 1_000_000, []string{"a", "b", "c"})
 	s.flow(rate)
 	drains(s, []string{"c", "b", "a"}, moves)
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
+}
+
+// TestDrainExactlyOnce is the same under exactly once, with fewer keys at the small size.
+func TestDrainExactlyOnce(t *testing.T) {
+	moves, size := 1, keys
+	if large {
+		moves, size = 60, 1_000_000
+	}
+	s := newScene(t, broker, size, []string{"a", "b", "c"}, exactlyOnce)
+	s.flow(rate)
+	drains(s, []string{"c", "b", "a"}, moves)
+	s.endExact()
 }
 
 // TestDrainAmongIdle has input in half the partitions only: an idle neighbour must not delay the first fetch of a
@@ -33,8 +44,7 @@ func TestDrainAmongIdle(t *testing.T) {
 	s := newScene(t, broker, keys, []string{"a", "b", "c"})
 	s.flow(rate, 0, 3, 5, 6)
 	drains(s, []string{"c", "b", "a"}, moves)
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
 }
 
 // drains lets one instance after another leave and come back until so many tasks have moved away, each time one with
@@ -71,8 +81,10 @@ func drains(s *scene, leavers []string, moves int) {
 }
 
 // TestLeaderLeaves lets the instance leave that leads the group.
-func TestLeaderLeaves(t *testing.T) {
-	s := newScene(t, broker, keys, []string{"a", "b", "c"})
+func TestLeaderLeaves(t *testing.T) { underBoth(t, leaderLeaves) }
+
+func leaderLeaves(t *testing.T, guarantee string) {
+	s := newScene(t, broker, keys, []string{"a", "b", "c"}, guarantee)
 	s.flow(rate)
 	tasks := s.Status().Instance("a").Active
 	since := time.Now()
@@ -80,13 +92,14 @@ func TestLeaderLeaves(t *testing.T) {
 	s.awaitDrained("a")
 	s.AwaitBalanced("b", "c")
 	s.movedOnce(s.awaitTakeovers(since, tasks), tasks)
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
 }
 
 // TestTwoLeaveAtOnce marks two of three by a label.
-func TestTwoLeaveAtOnce(t *testing.T) {
-	s := newScene(t, broker, keys, []string{"c"})
+func TestTwoLeaveAtOnce(t *testing.T) { underBoth(t, twoLeaveAtOnce) }
+
+func twoLeaveAtOnce(t *testing.T, guarantee string) {
+	s := newScene(t, broker, keys, []string{"c"}, guarantee)
 	s.start("a", "--label", "pool=blue")
 	s.start("b", "--label", "pool=blue")
 	s.AwaitBalanced("a", "b", "c")
@@ -98,13 +111,14 @@ func TestTwoLeaveAtOnce(t *testing.T) {
 	s.awaitDrained("b")
 	s.AwaitBalanced("c")
 	s.movedOnce(s.awaitTakeovers(since, tasks), tasks)
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
 }
 
 // TestCancel takes a leave back in the middle.
-func TestCancel(t *testing.T) {
-	s := newScene(t, broker, keys, []string{"a", "b", "c"}, slow)
+func TestCancel(t *testing.T) { underBoth(t, cancel) }
+
+func cancel(t *testing.T, guarantee string) {
+	s := newScene(t, broker, keys, []string{"a", "b", "c"}, guarantee, slow)
 	s.flow(rate / 5)
 	s.Leave("--instance", "c")
 	s.awaitMidDrain("c")
@@ -113,13 +127,14 @@ func TestCancel(t *testing.T) {
 	if !s.processes["c"].Running() {
 		t.Error("c has ended though its leave was cancelled")
 	}
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
 }
 
 // TestLeaveNow gives everything up at once: the others restore, nothing is lost.
-func TestLeaveNow(t *testing.T) {
-	s := newScene(t, broker, keys, []string{"a", "b", "c"})
+func TestLeaveNow(t *testing.T) { underBoth(t, leaveNow) }
+
+func leaveNow(t *testing.T, guarantee string) {
+	s := newScene(t, broker, keys, []string{"a", "b", "c"}, guarantee)
 	s.flow(rate)
 	s.Leave("--instance", "c", "--now")
 	const undrained = 11
@@ -127,6 +142,5 @@ func TestLeaveNow(t *testing.T) {
 		t.Errorf("c ended with exit code %d", code)
 	}
 	s.AwaitBalanced("a", "b")
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
 }

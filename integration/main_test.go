@@ -57,36 +57,106 @@ const (
 // slow makes warming up take seconds, so that a test can do things in the middle of it.
 const slow = "learners: {bandwidth: 128KiB, acceptable_lag: 100}"
 
+// exactlyOnce is the guarantee that is not the default.
+const exactlyOnce = "guarantee: exactly_once"
+
+// underBoth runs a test under each guarantee.
+func underBoth(t *testing.T, test func(t *testing.T, guarantee string)) {
+	for _, g := range []string{"at_least_once", "exactly_once"} {
+		t.Run(g, func(t *testing.T) { test(t, "guarantee: "+g) })
+	}
+}
+
 // scene is an application under load.
 type scene struct {
 	*harness.App
 	t         *testing.T
 	load      *harness.Load
 	watch     *harness.Watch
+	exactly   bool
 	processes map[string]*harness.Process // the newest of each instance
-	input     []string                    // tasks that the load has records for
+	all       []*harness.Process
+	input     []string // tasks that the load has records for
 }
 
 // newScene starts the instances, in this order, fills in the keys, and waits until all of that has been counted.
 func newScene(t *testing.T, k *harness.Kafka, keys int, instances []string, settings ...string) *scene {
 	t.Helper()
-	s := &scene{App: harness.NewApp(t, k, strings.ToLower(t.Name()), partitions, settings...), t: t, processes: map[string]*harness.Process{}}
+	s := makeScene(t, k, keys, settings...)
+	s.begin(instances...)
+	return s
+}
+
+// makeScene makes a scene in which nothing runs yet.
+func makeScene(t *testing.T, k *harness.Kafka, keys int, settings ...string) *scene {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	s := &scene{t: t, exactly: slices.Contains(settings, exactlyOnce), processes: map[string]*harness.Process{}}
+	s.App = harness.NewApp(t, k, name, partitions, append(settings, harness.Metrics)...)
 	s.load, s.watch = harness.NewLoad(t, s.App, keys), harness.NewWatch(t, s.App, keys)
+	return s
+}
+
+// begin starts the instances, fills in the keys and waits until they are counted.
+func (s *scene) begin(instances ...string) {
+	s.t.Helper()
 	for _, id := range instances {
 		s.start(id)
 		// The first to join leads the group.
-		harness.Until(t, limit, id+" is running", func() bool { return s.Status().Instance(id).State == "running" })
+		harness.Until(s.t, limit, id+" is running", func() bool { return s.Status().Instance(id).State == "running" })
 	}
 	s.load.All()
 	s.AwaitBalanced(instances...)
 	s.watch.AwaitExact(s.load, limit)
-	return s
+}
+
+// edit changes the configuration before anything runs.
+func (s *scene) edit(from, to string) {
+	s.t.Helper()
+	config := read(s.t, s.App)
+	if !strings.Contains(config, from) {
+		s.t.Fatalf("the configuration has no %q", from)
+	}
+	s.Write(strings.Replace(config, from, to, 1))
+}
+
+// endExact stops the load and waits for exact counts, in a scene in which nothing has died.
+func (s *scene) endExact() {
+	s.t.Helper()
+	s.load.Stop()
+	s.watch.AwaitExact(s.load, limit)
+	for _, p := range s.all {
+		for _, e := range p.Events() {
+			if strings.HasPrefix(e.Msg, "the transaction is aborted") {
+				s.t.Errorf("%s: %s: %s", p.Name, e.Msg, e.Text("error"))
+			}
+		}
+		if !p.Running() {
+			continue
+		}
+		if n, err := p.Metric("streamworker_transaction_aborts_total"); err != nil || n != 0 {
+			s.t.Errorf("%s aborted %v transactions in a planned move (%v)", p.Name, n, err)
+		}
+	}
+}
+
+// endAfterCrash stops the load and waits for what the guarantee promises after a crash of the owner of some
+// partitions.
+func (s *scene) endAfterCrash(crashed ...int32) {
+	s.t.Helper()
+	s.load.Stop()
+	if s.exactly {
+		s.watch.AwaitExact(s.load, limit)
+	} else {
+		s.watch.AwaitComplete(s.load, limit, crashed...)
+	}
 }
 
 func (s *scene) start(id string, flags ...string) *harness.Process {
 	s.t.Helper()
-	s.processes[id] = s.Start(id, flags...)
-	return s.processes[id]
+	p := s.Start(id, flags...)
+	s.processes[id], s.all = p, append(s.all, p)
+	return p
 }
 
 // partitionsOf are the partitions whose tasks the instance runs.

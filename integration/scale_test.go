@@ -18,13 +18,16 @@ func TestScaleOut(t *testing.T) {
 	scaleOut(t, broker, size)
 }
 
+// TestScaleOutExactlyOnce does it under exactly once.
+func TestScaleOutExactlyOnce(t *testing.T) { scaleOut(t, broker, keys, exactlyOnce) }
+
 // TestScaleOutWithDelay does it with the delay that brokers add to the first rebalance of an empty group by default.
 func TestScaleOutWithDelay(t *testing.T) {
 	scaleOut(t, harness.OwnKafka(t, "group.initial.rebalance.delay.ms=3000"), keys)
 }
 
-func scaleOut(t *testing.T, k *harness.Kafka, size int) {
-	s := newScene(t, k, size, []string{"a"})
+func scaleOut(t *testing.T, k *harness.Kafka, size int, settings ...string) {
+	s := newScene(t, k, size, []string{"a"}, settings...)
 	s.flow(rate)
 	since := time.Now()
 	s.watch.Reset()
@@ -35,6 +38,5 @@ func scaleOut(t *testing.T, k *harness.Kafka, size int) {
 	took := s.awaitTakeovers(since, moved)
 	t.Logf("%d tasks moved; %s", len(took), figures(took))
 	s.reportPauses(append(s.partitionsOf("b"), s.partitionsOf("c")...))
-	s.load.Stop()
-	s.watch.AwaitExact(s.load, limit)
+	s.endExact()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ type Watch struct {
 	garbage  string
 }
 
-// NewWatch starts reading the output from its beginning until the test ends.
+// NewWatch starts reading the output, as far as it is committed, from its beginning until the test ends.
 func NewWatch(t testing.TB, a *App, keys int) *Watch {
 	t.Helper()
 	w := &Watch{
@@ -35,7 +36,7 @@ func NewWatch(t testing.TB, a *App, keys int) *Watch {
 		pauses: make([]time.Duration, a.Partitions), slowest: make([]time.Duration, a.Partitions),
 	}
 	client := a.Kafka.Client(t, kgo.ConsumeTopics(a.Output()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxWait(50*time.Millisecond), kgo.FetchMinBytes(1))
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50*time.Millisecond), kgo.FetchMinBytes(1))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -92,6 +93,13 @@ func (w *Watch) Pauses() []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]time.Duration(nil), w.pauses...)
+}
+
+// Flows says whether output of every input partition has come after a time.
+func (w *Watch) Flows(after time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !slices.ContainsFunc(w.arrived, func(at time.Time) bool { return !at.After(after) })
 }
 
 // Slowest is, by input partition, the longest time from a record's production to the arrival of its result here.
