@@ -183,6 +183,7 @@ func (m *member) step(s Step) {
 		}
 	case SlowFor:
 		m.slow(s.For)
+	default: // done above, or of a broker
 	}
 }
 

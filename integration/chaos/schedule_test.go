@@ -80,6 +80,7 @@ func TestPlannedStopsAreShort(t *testing.T) {
 				if length := s.At - since[s.Instance]; length > o.Session/2 {
 					t.Errorf("seed %d: %s stands still for %v", seed, s.Instance, length)
 				}
+			default:
 			}
 		}
 	}
@@ -101,6 +102,7 @@ func TestLateRequests(t *testing.T) {
 					if s.At-since[s.Instance] >= o.Session && s.Arg == ArgDeliver {
 						delivered++
 					}
+				default:
 				}
 			}
 		}

@@ -224,6 +224,7 @@ func (w *world) brokerStep(s Step) {
 			report(w.signalBroker(b.i, syscall.SIGSTOP))
 		case BrokerCont:
 			report(w.signalBroker(b.i, syscall.SIGCONT))
+		default: // of an instance
 		}
 	}
 }

@@ -87,7 +87,7 @@ func nothing(t *testing.T, c net.Conn) {
 	if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.Read(make([]byte, 1)); n > 0 || err == io.EOF {
+	if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, io.EOF) {
 		t.Fatalf("read %d bytes, %v; nothing should come", n, err)
 	}
 }
