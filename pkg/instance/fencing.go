@@ -128,7 +128,7 @@ func (f *fencing) gone(ctx context.Context) ([]string, error) {
 	described, err := f.adm.DescribeTransactions(ctx, gone...)
 	var ours []string
 	for id, t := range described {
-		ok := t.Err == nil && t.State == ongoing
+		ok := t.Err == nil && t.State == ongoing && len(t.Topics) > 0 // none: this client may not see them
 		for topic := range t.Topics {
 			ok = ok && f.writes[topic]
 		}
