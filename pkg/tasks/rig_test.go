@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -189,6 +190,19 @@ func (r *rig) end() {
 	case <-time.After(time.Minute):
 		r.t.Fatal("the manager does not end")
 	}
+	r.await("its goroutines have ended", func() bool { return !strings.Contains(otherStacks(), "pkg/tasks.(*") })
+}
+
+// otherStacks are the stacks of all goroutines but those of tests.
+func otherStacks() string {
+	buf := make([]byte, 1<<20)
+	var out strings.Builder
+	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if !strings.Contains(stack, "pkg/tasks.Test") && !strings.Contains(stack, "pkg/tasks.(*rig)") {
+			out.WriteString(stack + "\n\n")
+		}
+	}
+	return out.String()
 }
 
 func (r *rig) await(what string, cond func() bool) {
