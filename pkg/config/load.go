@@ -65,7 +65,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.instance(m)
 	r.state(m.Get("state"))
 	c.Threads = int(m.Get("threads").Int(int64(runtime.GOMAXPROCS(0)), 1, 4096))
-	c.CommitInterval = m.Get("commit_interval").Duration(100*time.Millisecond, time.Millisecond, time.Hour)
+	r.commitInterval(m.Get("commit_interval"))
 	r.learners(m.Get("learners"))
 	c.Standbys = int(m.Get("standbys").Int(0, 0, 16))
 	c.BalancingFactor = int(m.Get("balancing_factor").Int(2, 2, math.MaxInt32))
@@ -75,6 +75,16 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.log(m.Get("log"))
 	c.Topology = topology.Parse(c.App, m.Get("streams"))
 	m.Done()
+}
+
+// commitInterval is the life of a transaction as well, which must end before its timeout.
+func (r *reader) commitInterval(n yamlnode.Node) {
+	c := r.c
+	c.CommitInterval = n.Duration(100*time.Millisecond, time.Millisecond, time.Hour)
+	if c.Guarantee == ExactlyOnce && 2*c.CommitInterval > c.Kafka.TransactionTimeout {
+		n.Errorf("make it at most half of kafka.transaction_timeout, or raise that", "%s is too long for transactions that time out after %s",
+			c.CommitInterval, c.Kafka.TransactionTimeout)
+	}
 }
 
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,200}$`)
