@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/config"
@@ -241,7 +240,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: lay.hash,
 		},
 		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
-		Offsets: offsets{p.coord}, Logs: logs{kadm.NewClient(p.clients.admin)}, Group: member,
+		Offsets: offsets{p.coord}, Logs: logs{p.clients.admin}, Group: member,
 		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member.Expired) }, Transactions: transactions,
 		Events: logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/streamworker/streamworker/pkg/group"
@@ -98,61 +97,4 @@ func (o offsets) Fetch(ctx context.Context, parts []tasks.TopicPartition) (map[t
 		out[tp] = tasks.Offset{TopicPartition: tp, Offset: c.Offset, Metadata: c.Metadata}
 	}
 	return out, err
-}
-
-// logs gives the task manager the beginnings and ends of logs, and shortens them.
-type logs struct{ adm *kadm.Client }
-
-var _ tasks.Logs = logs{}
-
-type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
-
-// Ends is each partition's log end, uncommitted records included.
-func (l logs) Ends(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
-	return list(ctx, l.adm.ListEndOffsets, parts)
-}
-
-// Starts is each partition's first retained offset.
-func (l logs) Starts(ctx context.Context, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
-	return list(ctx, l.adm.ListStartOffsets, parts)
-}
-
-// Purge deletes each partition's records before the offset.
-func (l logs) Purge(ctx context.Context, before map[tasks.TopicPartition]int64) error {
-	offsets := kadm.Offsets{}
-	for tp, off := range before {
-		offsets.AddOffset(tp.Topic, tp.Partition, off, -1)
-	}
-	got, err := l.adm.DeleteRecords(ctx, offsets)
-	if err != nil {
-		return err
-	}
-	return got.Error()
-}
-
-func list(ctx context.Context, ask lister, parts []tasks.TopicPartition) (map[tasks.TopicPartition]int64, error) {
-	topics := map[string]bool{}
-	var names []string
-	for _, p := range parts {
-		if !topics[p.Topic] {
-			topics[p.Topic] = true
-			names = append(names, p.Topic)
-		}
-	}
-	got, err := ask(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[tasks.TopicPartition]int64, len(parts))
-	for _, p := range parts {
-		o, ok := got.Lookup(p.Topic, p.Partition)
-		if !ok {
-			return nil, fmt.Errorf("no answer for %s partition %d", p.Topic, p.Partition)
-		}
-		if o.Err != nil {
-			return nil, fmt.Errorf("%s partition %d: %w", p.Topic, p.Partition, o.Err)
-		}
-		out[p] = o.Offset
-	}
-	return out, nil
 }
