@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -80,12 +81,13 @@ func (m *Manager) initProducer() {
 			}
 			x.starting = false
 			if err == nil {
-				x.epoch, x.pending = epoch, false
+				x.epoch, x.pending, x.broken = epoch, false, nil
 				m.openTransaction()
 				m.takeUp(time.Now())
 				return
 			}
 			x.failures++
+			x.broken = fmt.Errorf("the transactional producer does not start: %w", err)
 			m.log.Warn("the transactional producer does not start; trying again", "failures", x.failures, "error", err)
 			m.closeProducer()
 			if x.pending = !m.mayStart(); !x.pending {

@@ -71,6 +71,9 @@ func (m *Manager) publish() {
 			continue
 		}
 		ts := TaskStatus{Task: t, Phase: ms.Phase, Ready: ms.Ready, Lag: -1, Err: s.err, Failures: s.failures}
+		if m.txn != nil && m.txn.broken != nil && ms.Phase == handover.Opening {
+			ts.Err, ts.Failures = m.txn.broken, m.txn.failures
+		}
 		if s.notOpen.err != nil {
 			ts.Err, ts.Failures = s.notOpen.err, s.notOpen.failures
 		}

@@ -41,9 +41,10 @@ type transaction struct {
 	again    bool          // a release waits: cut as soon as the transaction is open
 	waiting  int           // tasks that have been asked to cut and have not flushed yet
 	cuts     []cut
-	starting bool // the producer's first transaction is being begun
-	pending  bool // the producer is to start once a plan has come: until then its id may be another process's
-	failures int  // in a row: transactions that were aborted, producers that did not start
+	starting bool  // the producer's first transaction is being begun
+	pending  bool  // the producer is to start once a plan has come: until then its id may be another process's
+	broken   error // why the producer does not start
+	failures int   // in a row: transactions that were aborted, producers that did not start
 }
 
 // cut is what one task contributes to a transaction.

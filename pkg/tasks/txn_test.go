@@ -210,6 +210,10 @@ func TestProducerThatDoesNotStart(t *testing.T) {
 	r.plan(1, own(id(0)))
 	r.send(0, 5, 1)
 	r.await("it is tried again", func() bool { return fault.Hits() >= 3 })
+	r.await("the status says why", func() bool {
+		ts := r.statusOf(0)
+		return errors.Is(ts.Err, kerr.InvalidTransactionTimeout) && ts.Failures >= 2
+	})
 	r.m.Lost(net.ErrClosed)
 	r.await("it waits", func() (waits bool) {
 		r.inside(func() { waits = r.m.txn.pending && !r.m.txn.starting })
@@ -218,6 +222,7 @@ func TestProducerThatDoesNotStart(t *testing.T) {
 	fault.Remove()
 	r.plan(2, own(id(0)))
 	r.awaitOffset(0, 5)
+	r.await("the failure is forgotten", func() bool { return r.statusOf(0).Err == nil })
 	r.awaitExactlyOnce()
 }
 
