@@ -94,7 +94,14 @@ func run(t *testing.T, cluster *harness.Cluster, guarantee string, seed uint64, 
 	if complete < partitions {
 		t.Errorf("after a clean stop only %d stores hold all of their changelog; each of %d tasks had an owner", complete, partitions)
 	}
-	for _, wrong := range Check(w.history(), 10*session) {
+	history, of := w.history(), map[What]int{}
+	for _, r := range history {
+		of[r.What]++
+	}
+	if of[Adopted] == 0 || of[Phase] == 0 || of[Committed] == 0 || of[Ended] != len(w.lives()) {
+		t.Errorf("the logs do not tell the history: %v", of)
+	}
+	for _, wrong := range Check(history, 10*session) {
 		t.Errorf("the history: %s", wrong)
 	}
 	aborts, late := w.count(aborted)
@@ -104,6 +111,7 @@ func run(t *testing.T, cluster *harness.Cluster, guarantee string, seed uint64, 
 	moves, _ := w.count("handover")
 	t.Logf("%s/%s: %d records, %d in the output, %d counted more than once; %d processes, %d handovers; %d aborted transactions, %d of them as Kafka was too slow for a stop",
 		guarantee, o.Kind, w.load.Sent(), len(output), doubled, len(w.lives()), moves/2, aborts, late)
+	t.Logf("the history: %d plans, %d changes of phases, %d commits", of[Adopted], of[Phase], of[Committed])
 	t.Log(used)
 }
 
