@@ -29,8 +29,8 @@ const (
 // They count when the transaction is committed. It returns nil or a *CommitError as Commit does. After
 // ErrUnanswered the transaction's outcome has to be settled by a new epoch of its producer.
 //
-// What a coordinator answers that is only not ready, or is the coordinator no more, is sent again until ctx ends.
-// Unlike a plain commit's, that is harmless: both say the same within one transaction.
+// What a coordinator answers that is only not ready, is the coordinator no more, or cannot see its log replicated,
+// is sent again until ctx ends. Unlike a plain commit's, that is harmless: both say the same within one transaction.
 //
 // A coordinator of brokers that do not run transaction version 2 has to be told of the group by
 // AddOffsetsToTxn first, and must not be sent version 5 of the request: see kgo.MaxVersions.
@@ -60,7 +60,7 @@ func (c *Coordinator) CommitInTransaction(ctx context.Context, txn Transaction, 
 		switch {
 		case all(failed, kerr.ConcurrentTransactions):
 			wait = concurrentRetry
-		case all(failed, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress):
+		case all(failed, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.RequestTimedOut):
 			wait = movedRetry
 		default:
 			return &CommitError{Partitions: failed}

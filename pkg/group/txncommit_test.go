@@ -138,7 +138,7 @@ func TestCommitInTransactionIsSentAgain(t *testing.T) {
 	commit := func(ctx context.Context) error {
 		return c.CommitInTransaction(ctx, txn, "", -1, []OffsetCommit{{"in", 0, 7, ""}, {"in", 1, 7, ""}})
 	}
-	for _, answer := range []*kerr.Error{kerr.ConcurrentTransactions, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress} {
+	for _, answer := range []*kerr.Error{kerr.ConcurrentTransactions, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.RequestTimedOut} {
 		fault := fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: answer, Count: 2})
 		if err := commit(t.Context()); err != nil || fault.Hits() != 2 {
 			t.Errorf("%s: %v after %d answers", answer.Message, err, fault.Hits())

@@ -54,12 +54,16 @@ var answers = map[kmsg.Key][]*kerr.Error{
 		kerr.RebalanceInProgress, kerr.IllegalGeneration, kerr.ConcurrentTransactions, kerr.NotCoordinator, kerr.CoordinatorLoadInProgress,
 		kerr.RequestTimedOut, kerr.UnknownServerError, kerr.InvalidProducerEpoch, kerr.OffsetMetadataTooLarge, kerr.TransactionAbortable,
 	},
-	kmsg.EndTxn:         {kerr.ConcurrentTransactions, kerr.CoordinatorNotAvailable, kerr.UnknownServerError, kerr.ProducerFenced, kerr.InvalidTxnState},
-	kmsg.InitProducerID: {kerr.ConcurrentTransactions, kerr.CoordinatorLoadInProgress, kerr.UnknownServerError},
-	kmsg.OffsetCommit:   {kerr.RebalanceInProgress, kerr.RequestTimedOut, kerr.IllegalGeneration, kerr.UnknownServerError},
-	kmsg.OffsetFetch:    {kerr.UnstableOffsetCommit, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator},
-	kmsg.ListOffsets:    {kerr.NotLeaderForPartition, kerr.UnknownServerError},
-	kmsg.Fetch:          {kerr.NotLeaderForPartition, kerr.UnknownServerError},
+	kmsg.EndTxn: {kerr.ConcurrentTransactions, kerr.CoordinatorNotAvailable, kerr.UnknownServerError, kerr.ProducerFenced, kerr.InvalidTxnState},
+	kmsg.AddOffsetsToTxn: {
+		kerr.ConcurrentTransactions, kerr.NotCoordinator, kerr.UnknownServerError, kerr.ProducerFenced, kerr.InvalidTxnState,
+	},
+	kmsg.AddPartitionsToTxn: {kerr.ConcurrentTransactions, kerr.UnknownServerError, kerr.InvalidProducerEpoch},
+	kmsg.InitProducerID:     {kerr.ConcurrentTransactions, kerr.CoordinatorLoadInProgress, kerr.UnknownServerError},
+	kmsg.OffsetCommit:       {kerr.RebalanceInProgress, kerr.RequestTimedOut, kerr.IllegalGeneration, kerr.UnknownServerError},
+	kmsg.OffsetFetch:        {kerr.UnstableOffsetCommit, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator},
+	kmsg.ListOffsets:        {kerr.NotLeaderForPartition, kerr.UnknownServerError},
+	kmsg.Fetch:              {kerr.NotLeaderForPartition, kerr.UnknownServerError},
 }
 
 // chaos makes things happen to three instances.
@@ -159,7 +163,7 @@ func (c *chaos) step() {
 		if err := c.end(old); err != nil && !errors.Is(err, ErrSuperseded) && !errors.Is(err, leave.ErrDrained) {
 			c.t.Logf("the former %s ended with %v", name, err)
 		}
-		c.stop(name, config.Keep) // its state is of no use to the others
+		c.stop(name, config.Release) // its state is of no use to the others
 		c.run(name)
 	default:
 		topic := []string{c.app + "-in", c.app + "-out", c.app + "-counts-changelog"}[c.rnd.IntN(3)]
@@ -262,6 +266,12 @@ func TestExactlyOnceInChaos(t *testing.T) {
 		}
 		steps = n
 	}
+	for _, version := range []int16{1, 2} {
+		t.Run(fmt.Sprintf("transaction version %d", version), func(t *testing.T) { testExactlyOnceInChaos(t, version, seed, steps) })
+	}
+}
+
+func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int) {
 	t.Logf("STREAMWORKER_TEST_SEED=%d", seed)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SleepOutOfOrder(), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "500"}))
 	if err != nil {
@@ -292,6 +302,17 @@ func TestExactlyOnceInChaos(t *testing.T) {
 	if _, err := kadm.NewClient(c.client).CreateTopics(context.Background(), 4, 1, nil, c.app+"-in", c.app+"-out"); err != nil {
 		t.Fatal(err)
 	}
+	feature := kmsg.NewUpdateFeaturesRequestFeatureUpdate()
+	feature.Feature, feature.MaxVersionLevel, feature.UpgradeType = "transaction.version", version, 2 // a downgrade, if need be
+	if version < 2 {
+		feature.MaxVersionLevel = 0 // the cluster has no more than two kinds
+	}
+	added := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.AddOffsetsToTxn}, TxnID: transactionalID(c.app, "a"), Observe: true, Count: -1})
+	req := kmsg.NewPtrUpdateFeaturesRequest()
+	req.FeatureUpdates = append(req.FeatureUpdates, feature)
+	if resp, err := req.RequestWith(context.Background(), c.client); err != nil || resp.ErrorCode != 0 {
+		t.Fatalf("setting the transaction version: %v, %+v", err, resp)
+	}
 	for _, name := range c.names {
 		c.run(name)
 	}
@@ -304,6 +325,9 @@ func TestExactlyOnceInChaos(t *testing.T) {
 		time.Sleep(time.Duration(c.rnd.IntN(300)) * time.Millisecond)
 	}
 	stop()
+	if seen := added.Hits() > 0; seen != (version < 2) {
+		t.Errorf("the group is added to transactions: %v", seen)
+	}
 	for _, name := range c.names {
 		c.mend(name)
 	}
