@@ -267,6 +267,11 @@ func testDrainUnderLoad(t *testing.T, b *bench) {
 	time.Sleep(300 * time.Millisecond)
 	stop()
 	b.check()
+	b.await("the takeovers are measured", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.takeovers)-before >= moving
+	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.takeovers) - before; n != moving {
