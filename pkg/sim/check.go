@@ -11,9 +11,17 @@ import "github.com/streamworker/streamworker/pkg/tasks/handover"
 //     offset covers (also checked at every input: see consume);
 //   - a changelog has one writer at a time (see flush);
 //   - nothing is counted twice, unless a flush and its commit were torn apart.
+//
+// Under exactly once all that is decided of a task is of one piece, at any time and whatever died (see checkExact),
+// and so is what a task starts with; a changelog takes no record from two writers in turn (see end).
 func (w *world) check() {
 	w.noteCaughtUp()
 	for _, t := range w.tasks {
+		w.checkRunners(t)
+		if w.exactly {
+			w.checkExact(t)
+			continue
+		}
 		for i := range t.input {
 			if t.durable[i].below < t.committed[i] {
 				w.fail("no loss", "task %s partition %d: committed is %d, the changelog holds inputs below %d",
@@ -24,7 +32,6 @@ func (w *world) check() {
 					t.id, i, t.durable[i].below, t.durable[i].applied)
 			}
 		}
-		w.checkRunners(t)
 	}
 }
 
@@ -52,15 +59,22 @@ func (w *world) checkRunners(t *task) {
 			w.fail("one runner", "%s and %s run task %s under leases of generation %d", leased.name, p.name, t.id, w.group.gen)
 		}
 		leased = p
-		for i := range r.pos {
-			if r.pos[i] < t.committed[i] {
-				w.fail("no runner behind the committed offset", "%s runs %s partition %d at %d, committed is %d",
-					p.name, t.id, i, r.pos[i], t.committed[i])
-			}
-			if r.cells[i].below < r.pos[i] {
-				w.fail("state holds what its offset covers", "%s runs %s partition %d at %d with state of inputs below %d",
-					p.name, t.id, i, r.pos[i], r.cells[i].below)
-			}
+		w.checkRun(p, r)
+	}
+}
+
+// checkRun looks at a task that runs under a good lease.
+func (w *world) checkRun(p *process, r *run) {
+	t := r.task
+	for i := range r.pos {
+		c := r.cells[i]
+		if r.pos[i] < t.committed[i] {
+			w.fail("no runner behind the committed offset", "%s runs %s partition %d at %d, committed is %d",
+				p.name, t.id, i, r.pos[i], t.committed[i])
+		}
+		if !w.exactly && c.below < r.pos[i] || w.exactly && !w.exact(c, r.pos[i]) {
+			w.fail("state holds what its offset covers", "%s runs %s partition %d at %d with state of inputs below %d, %d of them counted",
+				p.name, t.id, i, r.pos[i], c.below, c.applied)
 		}
 	}
 }
@@ -75,6 +89,30 @@ func (w *world) noteCaughtUp() {
 			if s := h.proc.stores[i]; h.proc.machine.Task(t.id).Phase.Copies() && s != nil && t.end()-s.pos <= acceptableLag {
 				h.proc.caughtUp[i] = true
 			}
+		}
+	}
+}
+
+// counted is how many of the first n inputs change the state or write output. Under at least once all do.
+func (w *world) counted(n int64) int64 {
+	if !w.exactly {
+		return n
+	}
+	return n - n/4
+}
+
+// exact says whether a cell holds what an offset covers, each input once.
+func (w *world) exact(c cell, offset int64) bool {
+	offset = max(offset, 0)
+	return c.applied == w.counted(offset) && w.counted(c.below) == c.applied
+}
+
+// checkExact demands that what is decided of a task is of one piece: its offsets, and the state or the output.
+func (w *world) checkExact(t *task) {
+	for i, o := range t.decided {
+		if c := t.durable[i]; !w.exact(c, o) {
+			w.fail("exactly once", "task %s partition %d: committed is %d, which is %d inputs that count; state or output has %d of the inputs below %d",
+				t.id, i, o, w.counted(max(o, 0)), c.applied, c.below)
 		}
 	}
 }

@@ -134,6 +134,10 @@ func (p *process) adopt() {
 	p.inbox, p.overdue = nil, false
 	p.machine.Adopt(in.lease, in.plan)
 	p.reconcile()
+	if p.world.exactly {
+		p.planForTransaction()
+		p.reconcile()
+	}
 	p.world.note("%s adopts plan %d: %s", p.name, in.lease.Generation, p)
 }
 
@@ -161,6 +165,9 @@ func (p *process) lost() {
 	p.inbox, p.overdue = nil, false
 	p.join = outside
 	p.machine.Lost()
+	if p.world.exactly {
+		p.abortTransaction(false, nil)
+	}
 	p.reconcile()
 	p.world.note("%s loses its lease: %s", p.name, p)
 }

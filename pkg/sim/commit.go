@@ -8,8 +8,10 @@ import (
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
 
-// commit is one request to commit offsets, from its sending to the end of all interest in it.
+// commit is one request to commit offsets or, with a transaction, to add offsets to it or to end it; from its
+// sending to the end of all interest in it.
 type commit struct {
+	kind    request
 	proc    *process
 	lease   handover.Lease
 	parts   []commitPart
@@ -19,7 +21,24 @@ type commit struct {
 	verdict verdict
 	waiting bool // the process still waits for the answer
 	dropped bool // the request was lost
+
+	// Of a process's transaction.
+	transact bool
+	producer *producer
+	epoch    int
+	newEpoch int          // in the answer
+	ends     bool         // something was written: the transaction is to be ended
+	owned    []commitPart // nothing was written: what is committed without a token
 }
+
+// request is what is asked for.
+type request uint8
+
+const (
+	plainCommit request = iota
+	txnCommit           // TxnOffsetCommit
+	endTxn              // EndTxn, to commit
+)
 
 // commitPart is one task in a commit: all its partitions at once.
 type commitPart struct {
@@ -32,7 +51,13 @@ type commitPart struct {
 }
 
 func (c *commit) String() string {
+	if c.kind == endTxn {
+		return fmt.Sprintf("EndTxn of %s in epoch %d", c.proc.name, c.epoch)
+	}
 	s := fmt.Sprintf("commit of %s under %s@%d", c.proc.name, c.lease.Member, c.lease.Generation)
+	if c.kind == txnCommit {
+		s = fmt.Sprintf("transactional %s in epoch %d", s, c.epoch)
+	}
 	for _, part := range c.parts {
 		s += fmt.Sprintf(" %s:%v (%s)", part.task.id, part.offsets, part.metadata)
 	}
@@ -48,8 +73,16 @@ func (p *process) part(t *task, m handover.Metadata, epoch uint64) commitPart {
 	}
 }
 
-// commitSome flushes some of the tasks that may be committed and sends one request for them.
+// commitSome commits some of what was done. It reports whether it did anything.
 func (p *process) commitSome() bool {
+	if p.world.exactly {
+		return p.transact()
+	}
+	return p.commitTasks()
+}
+
+// commitTasks flushes some of the tasks that may be committed and sends one request for them.
+func (p *process) commitTasks() bool {
 	w := p.world
 	lease, ok := p.machine.Lease()
 	if !ok || lease == p.silent {
@@ -111,22 +144,45 @@ func (w *world) forget(c *commit) {
 	w.commits = slices.DeleteFunc(w.commits, func(o *commit) bool { return o == c })
 }
 
-// arrive lets the coordinator decide and, if it accepts, writes the offsets.
+// judge lets the coordinators decide about a request. A transaction begins with the records that are written in
+// it, so there is one when offsets are added.
+func (w *world) judge(c *commit) verdict {
+	transactional := c.kind != plainCommit
+	switch {
+	case transactional && (c.epoch != c.producer.epoch || c.producer.txn == nil || c.producer.txn.state != ongoing):
+		return invalidEpoch
+	case c.kind == endTxn || transactional && w.breaks(TransactionNamesLease):
+		return accepted
+	}
+	return w.group.judge(c.lease.Member, c.lease.Generation, transactional)
+}
+
+// arrive lets the coordinators decide and, if they accept, does what was asked for.
 func (w *world) arrive(c *commit) {
-	c.arrived, c.verdict = true, w.group.judge(c.lease.Member, c.lease.Generation)
+	c.arrived, c.verdict = true, w.judge(c)
 	w.note("%s arrives: %s", c, c.verdict)
 	if c.verdict != accepted {
 		return
 	}
-	for _, part := range c.parts {
-		t := part.task
-		for i, o := range part.offsets {
-			if o < t.committed[i] {
-				w.fail("committed offsets never go back", "task %s partition %d: from %d to %d by %s", t.id, i, t.committed[i], o, c.proc.name)
-			}
-			t.committed[i] = o
+	if c.kind == endTxn {
+		w.end(c.producer.txn, true)
+		if w.newEpochs {
+			c.producer.epoch++
 		}
-		t.metadata = part.metadata
+		c.newEpoch = c.producer.epoch
+		return
+	}
+	for _, part := range c.parts {
+		if c.kind == txnCommit {
+			w.addOffsets(c.producer.txn, part)
+			continue
+		}
+		w.commitNo++
+		w.commitOffsets(part, w.commitNo, c.proc)
+		if w.exactly {
+			w.decideOffsets(part, w.commitNo, c.proc)
+			w.checkExact(part.task)
+		}
 	}
 }
 
@@ -134,6 +190,11 @@ func (w *world) arrive(c *commit) {
 func (p *process) answer(c *commit) {
 	c.waiting = false
 	if !p.running() {
+		return
+	}
+	if c.transact {
+		p.transactionAnswered(c)
+		p.reconcile()
 		return
 	}
 	outcome := handover.Acknowledged
@@ -183,6 +244,11 @@ func (p *process) unanswered(c *commit) {
 		return
 	}
 	p.world.note("%s has no answer", c)
+	if c.transact {
+		p.transactionUnanswered(c)
+		p.reconcile()
+		return
+	}
 	for _, part := range c.parts {
 		if part.run != nil && part.run.inflight == c {
 			part.run.inflight = nil
@@ -205,9 +271,13 @@ func (p *process) releaseDone(c *commit, o handover.Outcome) {
 	p.machine.ReleaseDone(part.task.id, p.epochOf(part.task, part.epoch), o)
 }
 
-func (c *commit) tasks() []assign.TaskID {
-	ids := make([]assign.TaskID, len(c.parts))
-	for i, part := range c.parts {
+func (c *commit) tasks() []assign.TaskID { return tasksOf(c.parts) }
+
+func (c *commit) ownedTasks() []assign.TaskID { return tasksOf(c.owned) }
+
+func tasksOf(parts []commitPart) []assign.TaskID {
+	ids := make([]assign.TaskID, len(parts))
+	for i, part := range parts {
 		ids[i] = part.task.id
 	}
 	return ids

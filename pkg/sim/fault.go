@@ -17,6 +17,7 @@ const (
 	crash                     // kill -9
 	crashLeader               // the same, to the leader before its sync
 	crashTaker                // the same, to one whose takeover its former owner has not heard of
+	crashWaiter               // the same, to one that waits for a token
 	crashWiped                // the same, and the disk is lost
 	stopRelease               // SIGTERM: commit, leave the group
 	stopKeep                  // SIGTERM: commit, stay in the group for a restart
@@ -37,13 +38,15 @@ const (
 	lateJoin                  // a join that was thought to be lost arrives
 	lie                       // the next report is garbled
 	forgetGroup               // the coordinator loses the group, not its offsets
+	timeOut                   // a transaction takes too long
+	fenced                    // an old InitProducerID arrives
 	numFaults
 )
 
 var faultNames = [numFaults]string{
-	"start", "add host", "twin", "crash", "crash of the leader", "crash of a taker", "crash with disk lost", "stop and leave", "stop and stay",
+	"start", "add host", "twin", "crash", "crash of the leader", "crash of a taker", "crash of a waiting taker", "crash with disk lost", "stop and leave", "stop and stay",
 	"leave", "cancel", "timeout", "pause", "resume", "expel", "missed round", "own clock", "lost join", "lost plan", "lost commit",
-	"lost answer", "answer given up", "task failure", "late join", "lie", "group forgotten",
+	"lost answer", "answer given up", "task failure", "late join", "lie", "group forgotten", "transaction timeout", "fenced",
 }
 
 // faultMix is how often each kind happens in a history, relative to the others.
@@ -52,14 +55,15 @@ type faultMix [numFaults]int
 // drawFaults picks the kinds of one history: most have some kinds only, so that these are dense.
 func (w *world) drawFaults() {
 	often := [numFaults]int{
-		startHost: 10, addHost: 2, twin: 1, crash: 4, crashLeader: 3, crashTaker: 10, crashWiped: 2, stopRelease: 2, stopKeep: 2, markLeaving: 6,
+		startHost: 10, addHost: 2, twin: 1, crash: 4, crashLeader: 3, crashTaker: 10, crashWaiter: 2, crashWiped: 2, stopRelease: 2, stopKeep: 2, markLeaving: 6,
 		cancelLeave: 2, giveUp: 1, pause: 4, resume: 6, expel: 4, missRound: 6, ownClock: 2, loseJoin: 4, losePlan: 6, loseCommit: 4,
 		loseAnswer: 6, giveUpCommit: 6, failTask: 4, lateJoin: 1, lie: 1, forgetGroup: 1,
+		timeOut: 3, fenced: 2,
 	}
 	if w.dense {
 		w.faults = faultMix{
-			startHost: 14, markLeaving: 12, cancelLeave: 10, crash: 4, crashTaker: 40, pause: 4, resume: 8, losePlan: 6, loseAnswer: 20, giveUpCommit: 12,
-			missRound: 8, expel: 3, failTask: 1,
+			startHost: 14, markLeaving: 12, cancelLeave: 10, crash: 4, crashTaker: 40, crashWaiter: 3, pause: 4, resume: 8, losePlan: 6, loseAnswer: 20, giveUpCommit: 12,
+			missRound: 8, expel: 3, failTask: 1, timeOut: 2,
 		}
 		return
 	}
@@ -115,6 +119,15 @@ func (w *world) happen(f fault) bool {
 		return w.disturbCommit(f)
 	case missRound:
 		return w.completeJoin(true)
+	case timeOut:
+		return w.timeOut(func(x *txn) bool { return !x.proc.running() || w.chance(0.3) })
+	case fenced:
+		if len(w.producers) == 0 {
+			return false
+		}
+		pr := w.producers[w.rng.IntN(len(w.producers))]
+		w.fence(pr)
+		w.note("an old producer of %s starts", pr.id)
 	case forgetGroup:
 		if w.group.state != stable {
 			return false
@@ -141,6 +154,8 @@ func (f fault) canHit(p *process) bool {
 		return w.group.state == completing && w.group.leader == p.member
 	case crashTaker:
 		return slices.ContainsFunc(w.tasks, func(t *task) bool { return p.justTook(t) })
+	case crashWaiter:
+		return slices.ContainsFunc(w.tasks, func(t *task) bool { return p.machine.Task(t.id).Phase == handover.Taking })
 	case stopRelease, stopKeep, pause:
 		return !p.paused
 	case markLeaving:
@@ -182,7 +197,7 @@ func (w *world) hit(f fault, p *process) bool {
 	switch f {
 	case twin:
 		w.start(w.newHost(p.host.instance))
-	case crash, crashLeader, crashTaker, crashWiped:
+	case crash, crashLeader, crashTaker, crashWaiter, crashWiped:
 		w.crash(p, f == crashWiped)
 	case stopRelease, giveUp:
 		w.note("%s stops: %s", p.name, p)
@@ -250,8 +265,8 @@ func (w *world) failTask(p *process) bool {
 	if st.Phase == handover.Idle || st.Phase == handover.Released {
 		return false
 	}
-	p.drop(t)
 	p.machine.Failed(t.id, st.Epoch)
+	p.drop(t)
 	if w.chance(0.3) && (st.Phase == handover.Learning || st.Phase == handover.Standby) {
 		p.stores[t.index] = nil // corrupt: set aside
 	}

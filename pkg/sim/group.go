@@ -117,20 +117,22 @@ const (
 	unknownMember
 	illegalGeneration
 	rebalanceInProgress
+	invalidEpoch // of the producer
 )
 
 func (v verdict) String() string {
-	return [...]string{"accepted", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"}[v]
+	return [...]string{"accepted", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "INVALID_PRODUCER_EPOCH"}[v]
 }
 
-// judge decides about a commit. Whose tasks they are the coordinator does not know.
-func (g *group) judge(id string, gen int32) verdict {
+// judge decides about a commit. Whose tasks they are the coordinator does not know. Offsets in a transaction are
+// also accepted between the last join and the plan.
+func (g *group) judge(id string, gen int32, transactional bool) verdict {
 	switch {
 	case g.find(id) == nil:
 		return unknownMember
 	case gen != g.gen:
 		return illegalGeneration
-	case g.state == completing:
+	case g.state == completing && !transactional:
 		return rebalanceInProgress
 	}
 	return accepted

@@ -47,10 +47,11 @@ type process struct {
 	lies     bool              // the next report is garbled
 
 	// The work, per task.
-	runs     []*run   // open to process, or stopped for a release
-	work     []*work  // fetches and restores under way
-	stores   []*store // copies
-	looked   [][]int64
+	runs     []*run    // open to process, or stopped for a release
+	work     []*work   // fetches and restores under way
+	stores   []*store  // copies
+	opening  [][]int64 // the committed offsets that a task was opened at, or that were found when it was told to release
+	txn      transaction
 	checks   []int  // learner's checks within the acceptable lag, in a row
 	caughtUp []bool // kept by the checker: the learner was within the acceptable lag once
 	silent   handover.Lease
@@ -82,7 +83,7 @@ func (w *world) start(h *host) {
 	n := len(w.tasks)
 	p := &process{
 		world: w, host: h, name: fmt.Sprintf("%s.%d", h.name, h.starts), machine: handover.New(),
-		runs: make([]*run, n), work: make([]*work, n), stores: make([]*store, n), looked: make([][]int64, n),
+		runs: make([]*run, n), work: make([]*work, n), stores: make([]*store, n), opening: make([][]int64, n),
 		checks: make([]int, n), caughtUp: make([]bool, n),
 	}
 	p.machine.Stable = w.stable
@@ -127,9 +128,12 @@ func (p *process) syncDisk() {
 // exit ends the process in good order: it commits what it may, and leaves the group if told so.
 func (p *process) exit(leave bool) {
 	w := p.world
+	if w.exactly {
+		p.lastTransaction()
+	}
 	for _, t := range w.tasks {
 		r := p.runs[t.index]
-		if r == nil || !p.machine.MayCommit(t.id) || r.inflight != nil || !r.hasNews() || !p.flush(t) {
+		if w.exactly || r == nil || !p.machine.MayCommit(t.id) || r.inflight != nil || !r.hasNews() || !p.flush(t) {
 			continue
 		}
 		l, _ := p.machine.Lease()

@@ -11,9 +11,12 @@ import (
 // rounds end what was under way.
 func (w *world) maxRounds() int { return 10 + 3*len(w.tasks) + 2*len(w.hosts) }
 
+// maxSteps bounds the attempts to do something in that time.
+const maxSteps = 200_000
+
 // settle runs everything that can run, fault-free, until nothing can, and demands that the end is good.
 func (w *world) settle() {
-	rounds := w.result.Rounds
+	rounds, steps := w.result.Rounds, w.step
 	for progress := true; progress; {
 		progress = false
 		for _, act := range w.actions() {
@@ -26,8 +29,9 @@ func (w *world) settle() {
 				return
 			}
 		}
-		if n := w.result.Rounds - rounds; n > w.maxRounds() {
-			w.fail("rest", "%d rounds since the last event, and no end", n)
+		progress = progress || w.timeOutDead()
+		if n := w.result.Rounds - rounds; n > w.maxRounds() || w.step-steps > maxSteps {
+			w.fail("rest", "%d rounds and %d steps since the last event, and no end", n, w.step-steps)
 			return
 		}
 	}
@@ -35,9 +39,31 @@ func (w *world) settle() {
 	w.checkRest()
 }
 
+// timeOutDead ends, when nothing else can happen, a transaction whose writer is gone. Nobody who opens a task that
+// it is in the way of may have to wait for that, unless the instance is back in the group, but not its producer.
+func (w *world) timeOutDead() bool {
+	gone := func(x *txn) bool { return !x.proc.running() || x.proc.txn.epoch != x.producer.epoch }
+	for _, pr := range w.producers {
+		x := pr.txn
+		if x == nil || x.state != ongoing || !gone(x) {
+			continue
+		}
+		for _, p := range w.processes() {
+			for i, wk := range p.work {
+				opens := wk != nil && p.machine.Task(w.tasks[i].id).Phase == handover.Opening && !wk.fenced && p.txn.phase != txnClosed
+				waits := x.begins[i] != none || slices.Contains(w.tasks[i].pending, x)
+				if opens && waits && w.orphaned(pr) && pr.id != p.host.instance {
+					w.fail("nobody waits for the dead", "%s opens %s and waits until the transaction of %s times out", p.name, w.tasks[i].id, x.proc.name)
+				}
+			}
+		}
+	}
+	return w.timeOut(gone)
+}
+
 // actions are all the things that can happen without a fault, in random order.
 func (w *world) actions() []func() bool {
-	acts := []func() bool{func() bool { return w.completeJoin(false) }, w.expireDead}
+	acts := []func() bool{func() bool { return w.completeJoin(false) }, w.expireDead, w.markSome}
 	for _, p := range w.processes() {
 		for _, act := range []func() bool{p.clientStep, p.leaveFormer, p.commitSome, p.leaveIfDone} {
 			acts = append(acts, func() bool { return p.running() && act() })
@@ -85,6 +111,7 @@ func (w *world) beginQuiet() {
 //   - every process is a member under a lease of the present generation, and no round is wanted;
 //   - every task runs on exactly one of them and has done and committed all of its input, each input counted
 //     once, or at least once where that is all that is promised;
+//   - no transaction is open;
 //   - members that leave are gone if others stay, and each stateful task has its standbys;
 //   - another round would change nothing (rule 7).
 func (w *world) checkRest() {
@@ -97,9 +124,14 @@ func (w *world) checkRest() {
 		w.fail("rest", "the group is %s with %d processes", g, len(ps))
 		return
 	}
+	for _, pr := range w.producers {
+		if pr.txn != nil {
+			w.fail("rest", "the transaction of %s is still open", pr.txn.proc.name)
+		}
+	}
 	staying := 0
 	for _, p := range ps {
-		if !w.leased(p) || p.join != inside || p.inbox != nil || p.force {
+		if !w.leased(p) || p.join != inside || p.inbox != nil || p.force || w.exactly && p.txn.phase != txnOpen {
 			w.fail("rest", "%s does not rest: %s", p.name, p)
 		}
 		if !p.machine.Leaving() {
@@ -141,7 +173,11 @@ func (w *world) checkTaskAtRest(t *task, ps []*process, staying int) {
 	}
 	for i, n := range t.input {
 		c := t.durable[i]
-		if t.committed[i] != n || c.below != n || c.applied < n || c.applied > n && !t.mayDouble {
+		good := c.below == n && c.applied >= n && (c.applied == n || t.mayDouble)
+		if w.exactly {
+			good = w.exact(c, n)
+		}
+		if t.committed[i] != n || !good {
 			w.fail("rest", "task %s partition %d has %d inputs; committed %d, state %+v, may double: %v", t.id, i, n, t.committed[i], c, t.mayDouble)
 		}
 	}

@@ -19,6 +19,11 @@ type run struct {
 	inflight  *commit
 	stopped   bool // told to release
 	orphan    bool // LeaseOwns is broken: goes on without being named in the plan
+
+	// Exactly once.
+	cutAt  []int64 // pos of the last cut
+	wrote  bool    // something was written since
+	halted bool    // stopped, and cut off for the last time
 }
 
 // hasNews says whether there is something to commit.
@@ -37,13 +42,13 @@ func (w *world) consume(p *process, r *run, part int, n int64) bool {
 	n = min(n, t.input[part]-r.pos[part])
 	for range n {
 		c := &r.cells[part]
-		if c.below < r.pos[part] {
+		if c.below < r.pos[part] && !w.exactly {
 			w.fail("state holds what its offset covers", "%s processes %s partition %d at %d with state of inputs below %d",
 				p.name, t.id, part, r.pos[part], c.below)
 		}
+		c.applied += w.counted(r.pos[part]+1) - w.counted(r.pos[part])
 		r.pos[part]++
 		c.below = max(c.below, r.pos[part])
-		c.applied++
 	}
 	return n > 0
 }
@@ -70,7 +75,7 @@ func (p *process) flush(t *task) bool {
 		if !t.stateful { // outputs add up
 			c = cell{below: max(t.durable[i].below, r.pos[i]), applied: t.durable[i].applied + r.pos[i] - r.flushed[i]}
 		}
-		t.append(entry{i, c})
+		t.append(entry{part: i, cell: c})
 	}
 	r.changelog = t.end()
 	r.flushed = slices.Clone(r.pos)
@@ -88,15 +93,18 @@ func (p *process) reconcile() {
 		case st.Phase == handover.Running && r.epoch == st.Epoch:
 		case st.Phase.InRelease():
 			r.stopped = true
+		case w.exactly && st.Phase == handover.Released:
+			p.runs[i] = nil
+		case w.breaks(LeaseCoversAll):
+			p.runs[i] = nil
+		case w.exactly:
+			p.drop(t)
 		case w.breaks(ReopenAfterRelease) && st.Phase == handover.Opening && r.stopped && r.inflight == nil:
 			// Kept, to be resumed from memory.
 		case w.breaks(LeaseOwns) && st.Phase == handover.Idle && !r.stopped:
 			r.orphan = true
 		default:
 			p.drop(t)
-		}
-		if !st.Phase.InRelease() {
-			p.looked[i] = nil
 		}
 		if !st.Phase.Copies() {
 			p.checks[i] = 0
@@ -107,12 +115,30 @@ func (p *process) reconcile() {
 	}
 }
 
-// drop closes a task without a commit.
+// drop closes a task without a commit. What it may have written in a transaction goes with that.
 func (p *process) drop(t *task) {
-	if r := p.runs[t.index]; r != nil {
-		r.mayDouble()
-		p.runs[t.index] = nil
+	r := p.runs[t.index]
+	if r == nil {
+		return
 	}
+	p.runs[t.index] = nil
+	if p.world.exactly {
+		p.abortTransaction(false, t)
+	} else {
+		r.mayDouble()
+	}
+}
+
+// replay brings the process's copy of a task on, by up to n records and not beyond end. It reports whether
+// that was possible.
+func (p *process) replay(t *task, n, end int) bool {
+	s, dirty := p.store(t), p.world.breaks(ReadCommitted)
+	if !dirty {
+		end = min(end, t.readable())
+	}
+	before := s.pos
+	s.replay(t, n, end, dirty)
+	return s.pos != before
 }
 
 // store is the process's copy of a task's state, an empty one if there was none.

@@ -23,7 +23,13 @@ type Result struct {
 	Handovers     int // tokens seen by their takers
 	ToldAgain     int // owners that looked at the committed offset before they released
 	FoundReleased int // of these, those that found the release there, or its taker's commit
-	Trace         []string
+
+	ExactlyOnce  int // 1 if the processes promise that, else at least once
+	Transactions int // committed
+	Aborts       int // of processes that went on
+	Fences       int // transactions that were ended by who opened a task
+
+	Trace []string
 }
 
 // Add sums up results.
@@ -40,6 +46,10 @@ func (r *Result) Add(o Result) {
 	r.Handovers += o.Handovers
 	r.ToldAgain += o.ToldAgain
 	r.FoundReleased += o.FoundReleased
+	r.ExactlyOnce += o.ExactlyOnce
+	r.Transactions += o.Transactions
+	r.Aborts += o.Aborts
+	r.Fences += o.Fences
 }
 
 // FaultNames are the names of all faults and events.
@@ -138,6 +148,10 @@ func (w *world) act() bool {
 		return w.completeJoin(false)
 	case n < 26:
 		return w.expireDead()
+	case n < 32:
+		if w.markSome() {
+			return true
+		}
 	}
 	p := w.anyProcess(func(p *process) bool { return !p.paused })
 	if p == nil || !w.chance(p.host.pace) {

@@ -39,7 +39,7 @@ func TestSimHistories(t *testing.T) {
 		t.Log("\n" + strings.Join(r.Trace, "\n"))
 		return
 	}
-	n := 2000
+	n := 3000
 	if testing.Short() {
 		n = 200
 	}
@@ -48,6 +48,8 @@ func TestSimHistories(t *testing.T) {
 	failOn(t, err)
 	t.Logf("%d histories: %d rounds, %d handovers, %d owners told again of which %d found the release there; at most %d rounds from the last event to rest",
 		n, total.Rounds, total.Handovers, total.ToldAgain, total.FoundReleased, total.RestRounds)
+	t.Logf("%d histories under exactly once: %d transactions; %d aborted by processes that went on, %d ended by who opened a task",
+		total.ExactlyOnce, total.Transactions, total.Aborts, total.Fences)
 	t.Logf("faults and events: %v", total.Faults)
 	if n < 1000 {
 		return
@@ -60,6 +62,9 @@ func TestSimHistories(t *testing.T) {
 	}
 	if total.Handovers < n || total.FoundReleased < n/100 {
 		t.Errorf("too few handovers, or too few that are repeated, to be of use")
+	}
+	if total.Transactions < n || total.Aborts < n/10 || total.Fences < n/100 {
+		t.Errorf("too few transactions, or too few that are aborted, to be of use")
 	}
 }
 

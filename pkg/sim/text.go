@@ -35,6 +35,9 @@ func (p *process) String() string {
 			fmt.Fprintf(&b, "@%v", r.pos)
 		}
 	}
+	if p.world.exactly {
+		fmt.Fprintf(&b, " txn:%s", p.txn.phase)
+	}
 	return b.String()
 }
 

@@ -13,17 +13,23 @@ const acceptableLag = 2
 
 // world is one history: Kafka, the hosts and what runs on them, and messages under way.
 type world struct {
-	rng    *rand.Rand
-	opt    Options
-	quiet  bool // no more faults
-	tasks  []*task
-	policy assign.Policy
-	stable bool // learners' mode
+	rng   *rand.Rand
+	opt   Options
+	quiet bool // no more faults
+	// exactly: the processes promise exactly once. newEpochs: each transaction has an epoch of its own, as of
+	// transaction version 2.
+	exactly   bool
+	newEpochs bool
+	tasks     []*task
+	policy    assign.Policy
+	stable    bool // learners' mode
 
 	group     group
 	memberNo  []int // member ids to come, shuffled so that age and order of ids are independent
 	hosts     []*host
 	commits   []*commit
+	commitNo  int // of the last request that was accepted
+	producers []*producer
 	oldJoins  []oldJoin
 	faults    faultMix
 	dense     bool    // few tasks and hosts, faults where they matter
@@ -66,12 +72,19 @@ func newWorld(seed uint64, opt Options) *world {
 	if w.chance(0.2) {
 		// A group of plain consumers is being upgraded: its offsets are good, its metadata is not ours.
 		for _, t := range w.tasks {
-			t.metadata, t.committed = "written by somebody else", make([]int64, len(t.input))
+			t.metadata, t.committed, t.decided = "written by somebody else", make([]int64, len(t.input)), make([]int64, len(t.input))
 		}
 	}
 	w.policy = assign.Policy{BalancingFactor: 2 + w.rng.IntN(2), MaxLearners: w.rng.IntN(3), Standbys: max(0, w.rng.IntN(4)-2)}
 	w.stable = w.chance(0.3)
 	w.memberNo = w.rng.Perm(1000)
+	w.exactly, w.newEpochs = w.chance(0.5), w.chance(0.5)
+	if opt.Broken != None {
+		w.exactly = opt.Broken.exactlyOnce()
+	}
+	if w.exactly {
+		w.result.ExactlyOnce = 1
+	}
 	for range hosts {
 		w.newHost("")
 	}
