@@ -83,8 +83,9 @@ func (m *Manager) offsetsFound(s *slot, t *task, st handover.TaskState, c commit
 				return
 			}
 			var k *takeover
-			if tok := c.meta.Token; tok != nil && tok.Release == s.taking {
-				// The former owner released the task and has left the group before this one saw the token.
+			if tok := c.meta.Token; tok != nil && tok.Release.Owner != lease.Member && (tok.Release == s.taking || t.ahead) {
+				// The former owner released the task and has left the group before this one saw the token, or the plan
+				// that told of it.
 				k = newTakeover(s, tok)
 			}
 			m.restore(s, t, st.Epoch, c, ends, k)

@@ -30,6 +30,12 @@ func TestTakeoverIsMeasuredWhoeverIsFaster(t *testing.T) {
 			r.plan(3, own(id(0)))
 			r.ledger.beforeFetch(nil)
 		}, 1},
+		{"the owner leaves before the plan is there", func(r *rig) {
+			r.plan(1, assign.MemberPlan{Learn: []assign.TaskID{id(0)}})
+			r.awaitPhase(id(0), handover.Learning)
+			leaveToken(r, order)
+			r.plan(3, own(id(0)))
+		}, 1},
 		{"an old token", func(r *rig) {
 			leaveToken(r, order)
 			r.plan(3, own(id(0)))
