@@ -362,7 +362,8 @@ func (m *Manager) abortTransaction(why error) {
 	for _, t := range sortedTasks(m.slots) {
 		s := m.slots[t]
 		if s.task != nil && !s.closing && s.mode != replaying {
-			m.machine.Failed(t, s.epoch)
+			// Of the present order, which the plan that is being adopted may have changed: a release must look again.
+			m.machine.Failed(t, m.machine.Task(t).Epoch)
 			m.closeTask(s, false)
 		}
 	}
