@@ -58,6 +58,7 @@ type rig struct {
 	stop    context.CancelFunc // ends the manager
 	stopped chan struct{}
 	sent    map[string]int64
+	keys    map[int32][]string // of "in": of each record, by partition
 }
 
 // newRig makes a rig whose topics have the given number of partitions. change may edit the configuration.
@@ -73,7 +74,7 @@ func newRig(t *testing.T, streams string, partitions int32, change ...func(*Conf
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	r := &rig{t: t, cluster: c, wire: newGate(), group: &scriptedGroup{}, sent: map[string]int64{}, stopped: make(chan struct{})}
+	r := &rig{t: t, cluster: c, wire: newGate(), group: &scriptedGroup{}, sent: map[string]int64{}, keys: map[int32][]string{}, stopped: make(chan struct{})}
 	r.client = r.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))
 	r.adm = kadm.NewClient(r.client)
 	r.ledger = &ledger{table: map[TopicPartition]Offset{}}
@@ -271,6 +272,7 @@ func (r *rig) send(partition int32, n, keys int) {
 	for i := range recs {
 		key := fmt.Sprintf("%d/%d", partition, i%keys)
 		r.sent[key]++
+		r.keys[partition] = append(r.keys[partition], key)
 		recs[i] = &kgo.Record{Topic: "in", Partition: partition, Key: []byte(key), Value: []byte("x")}
 	}
 	if err := r.client.ProduceSync(context.Background(), recs...).FirstErr(); err != nil {
