@@ -203,6 +203,11 @@ streams:
 		if got := lastOf(t, a.Output(), 1); got != one {
 			t.Errorf("the record before the bad one led to %q", got)
 		}
+		harness.Until(t, limit, "status tells of the task and the record", func() bool {
+			r := harness.Command(t, "status", "--brokers", broker.Address, "--app", a.Name)
+			_, failing, _ := strings.Cut(r.Stdout, "CANNOT GO ON")
+			return strings.Contains(failing, "0_0") && strings.Contains(failing, "offset 1")
+		})
 	})
 }
 
