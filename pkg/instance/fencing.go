@@ -14,8 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// fencingTimeout bounds the search for transactions of the dead: a task waits for it to be opened.
-const fencingTimeout = 5 * time.Second
+// fencingStep bounds each request, as a task waits to be opened meanwhile: a broker may be gone as well, and what the
+// others say has to do.
+const fencingStep = 1500 * time.Millisecond
 
 const ongoing = "Ongoing" // state of a transaction
 
@@ -64,8 +65,6 @@ func (f *fencing) run(ctx context.Context) error {
 		return f.err
 	}
 	f.started = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, fencingTimeout)
-	defer cancel()
 	gone, err := f.gone(ctx)
 	if err != nil {
 		f.cannot(err)
@@ -99,7 +98,9 @@ func (f *fencing) cannot(err error) {
 // gone are the transactional ids of instances that are not in the group and have a transaction open. Transactions
 // that touch topics which are not this application's belong to another one, whose name begins with this one's.
 func (f *fencing) gone(ctx context.Context) ([]string, error) {
-	listed, err := f.adm.ListTransactions(ctx, nil, []string{ongoing})
+	listed, err := step(ctx, func(ctx context.Context) (kadm.ListedTransactions, error) {
+		return f.adm.ListTransactions(ctx, nil, []string{ongoing})
+	})
 	var ids []string
 	for id, t := range listed {
 		if instance, ok := strings.CutPrefix(id, transactionalID(f.app, "")); ok && instance != f.own && t.State == ongoing {
@@ -125,7 +126,9 @@ func (f *fencing) gone(ctx context.Context) ([]string, error) {
 	if len(gone) == 0 {
 		return nil, nil
 	}
-	described, err := f.adm.DescribeTransactions(ctx, gone...)
+	described, err := step(ctx, func(ctx context.Context) (kadm.DescribedTransactions, error) {
+		return f.adm.DescribeTransactions(ctx, gone...)
+	})
 	var ours []string
 	for id, t := range described {
 		ok := t.Err == nil && t.State == ongoing && len(t.Topics) > 0 // none: this client may not see them
@@ -141,7 +144,7 @@ func (f *fencing) gone(ctx context.Context) ([]string, error) {
 
 // members are the client ids in the group.
 func (f *fencing) members(ctx context.Context) ([]string, error) {
-	groups, err := f.adm.DescribeGroups(ctx, f.group)
+	groups, err := step(ctx, func(ctx context.Context) (kadm.DescribedGroups, error) { return f.adm.DescribeGroups(ctx, f.group) })
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +177,16 @@ func (f *fencing) fence(ctx context.Context, id string) error {
 		return err
 	}
 	defer cl.Close()
-	_, _, err = cl.ProducerID(ctx)
+	_, err = step(ctx, func(ctx context.Context) (int64, error) {
+		id, _, err := cl.ProducerID(ctx)
+		return id, err
+	})
 	return err
+}
+
+// step makes one request within its bound. What it got until then counts.
+func step[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, fencingStep)
+	defer cancel()
+	return request(ctx)
 }
