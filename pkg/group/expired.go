@@ -11,3 +11,11 @@ func (m *Membership) Expired(now time.Time) bool {
 	defer m.mu.Unlock()
 	return m.mu.losing || m.mu.clock.over(now)
 }
+
+// Losses counts the leases that were lost. What was made under a lease must not be written once another one is
+// counted, though there is none now that could expire, or a new one.
+func (m *Membership) Losses() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.losses
+}

@@ -58,6 +58,7 @@ type Membership struct {
 		generation int32  // of the lease
 		admitted   bool   // there has been a lease
 		losing     bool   // the handler is being told that the lease is over
+		losses     int    // leases that were lost
 		inSession  bool   // kgo has no join or sync under way and would heed ForceRebalance
 		identified bool   // the join under way names our member id
 		stale      bool   // the join under way reports what a lease that is lost since had
@@ -281,6 +282,9 @@ func (m *Membership) lost(err error, force bool) {
 	had, id, generation := m.mu.clock.member, m.mu.memberID, m.mu.generation
 	m.mu.clock.member = false
 	m.mu.losing = had
+	if had {
+		m.mu.losses++
+	}
 	if had && force {
 		m.mu.forced, m.mu.stale = true, !m.mu.inSession
 	}

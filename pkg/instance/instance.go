@@ -241,7 +241,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		},
 		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
 		Offsets: offsets{p.coord}, Logs: logs{p.clients.admin}, Group: member,
-		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member.Expired) }, Transactions: transactions,
+		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member) }, Transactions: transactions,
 		Events: logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
 	})

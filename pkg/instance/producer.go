@@ -14,8 +14,13 @@ import (
 
 // newProducer makes the client that writes output and changelogs. Its connections stop when the lease
 // expires: a process that was paused for longer than its session must not send what it had buffered, as
-// another instance may have written to the same changelog meanwhile.
-func (i *Instance) newProducer(expired func(time.Time) bool) (*kgo.Client, error) {
+// another instance may have written to the same changelog meanwhile. Under at least once they stop for good then,
+// as it takes a moment to close them; under exactly once the brokers see to it by the producer's epoch.
+func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
+	expired := m.Expired
+	if i.cfg.Guarantee != config.ExactlyOnce {
+		expired = m.sinceNow()
+	}
 	dial := i.opts.Dialer
 	if dial == nil {
 		d := &net.Dialer{Timeout: 10 * time.Second}

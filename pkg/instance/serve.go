@@ -32,6 +32,18 @@ func (r *member) Expired(now time.Time) bool {
 	return m != nil && m.Expired(now)
 }
 
+// sinceNow is Expired for what is made now: it stays true once a lease was lost, whatever comes after.
+func (r *member) sinceNow() func(time.Time) bool {
+	losses := func() int {
+		if m := r.membership.Load(); m != nil {
+			return m.Losses()
+		}
+		return 0
+	}
+	at := losses()
+	return func(now time.Time) bool { return losses() != at || r.Expired(now) }
+}
+
 // sayHello asks the other members to join the round that this one waits in.
 func (i *Instance) sayHello(p *parts) {
 	ctx, cancel := context.WithTimeout(context.Background(), i.cfg.Kafka.Heartbeat)
