@@ -42,6 +42,12 @@ func (f *flaky) turn(on bool) {
 	f.on = on
 }
 
+func (f *flaky) failed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fails
+}
+
 // TestRandomDiskErrors: whatever fails and whenever it crashes, what is found afterwards is what one of the commits
 // left, never older than a flush that was said to have succeeded, and never set aside.
 func TestRandomDiskErrors(t *testing.T) {
@@ -131,8 +137,8 @@ func TestRandomDiskErrors(t *testing.T) {
 					t.Fatalf("at commit %d there are %d rows, want %d", found, len(got), len(history[found]))
 				}
 			}
-			if failed == 0 || faults.fails == 0 {
-				t.Errorf("%d of %d operations that failed were noticed", failed, faults.fails)
+			if failed == 0 || faults.failed() == 0 {
+				t.Errorf("%d of %d operations that failed were noticed", failed, faults.failed())
 			}
 		})
 	}
