@@ -2,13 +2,11 @@ package group
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -71,34 +69,15 @@ func (c *Coordinator) Commit(ctx context.Context, memberID string, generation in
 	}
 	answer, err := c.send(ctx, req)
 	if err != nil {
-		class := ErrUnanswered
-		if errors.As(err, new(notSent)) {
-			class = ErrRefused
-		}
-		return commitFailed(offsets, fmt.Errorf("%w: %w", class, err))
+		return unsettled(offsets, err)
 	}
-
-	// A partition that the answer leaves out has no verdict.
-	failed := commitFailed(offsets, fmt.Errorf("%w: the answer leaves the partition out", ErrUnanswered)).Partitions
+	v := c.verdicts(topics, offsets)
 	for _, t := range answer.(*kmsg.OffsetCommitResponse).Topics {
-		name := t.Topic
-		if name == "" {
-			name = topics[t.TopicID]
-		}
 		for _, p := range t.Partitions {
-			c.moved(p.ErrorCode)
-			at := TopicPartition{name, p.Partition}
-			if err := verdict(p.ErrorCode); err != nil {
-				failed[at] = err
-			} else {
-				delete(failed, at)
-			}
+			v.add(t.Topic, t.TopicID, p.Partition, p.ErrorCode)
 		}
 	}
-	if len(failed) > 0 {
-		return &CommitError{Partitions: failed}
-	}
-	return nil
+	return v.err()
 }
 
 // commitRequest builds the request; it also returns the topics' names by id. Topics carry both name and id,
@@ -126,42 +105,4 @@ func (c *Coordinator) commitRequest(ctx context.Context, memberID string, genera
 		topics[ids[name]] = name
 	}
 	return req, topics, nil
-}
-
-func commitFailed(offsets []OffsetCommit, err error) *CommitError {
-	e := &CommitError{Partitions: make(map[TopicPartition]error, len(offsets))}
-	for _, o := range offsets {
-		e.Partitions[TopicPartition{o.Topic, o.Partition}] = err
-	}
-	return e
-}
-
-// verdict says what the coordinator's answer for a partition means. The answers listed here are given
-// before anything is written. Others, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR and REQUEST_TIMED_OUT
-// among them, also come when the commit is in the coordinator's log and only its replication was not seen
-// to the end (too few replicas in sync, the coordinator moved): it may become valid later.
-func verdict(code int16) error {
-	err := kerr.ErrorForCode(code)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, kerr.RebalanceInProgress),
-		errors.Is(err, kerr.IllegalGeneration),
-		errors.Is(err, kerr.UnknownMemberID),
-		errors.Is(err, kerr.FencedInstanceID),
-		errors.Is(err, kerr.FencedMemberEpoch),
-		errors.Is(err, kerr.StaleMemberEpoch),
-		errors.Is(err, kerr.CoordinatorLoadInProgress),
-		errors.Is(err, kerr.GroupIDNotFound),
-		errors.Is(err, kerr.InvalidGroupID),
-		errors.Is(err, kerr.GroupAuthorizationFailed),
-		errors.Is(err, kerr.TopicAuthorizationFailed),
-		errors.Is(err, kerr.UnknownTopicOrPartition),
-		errors.Is(err, kerr.UnknownTopicID),
-		errors.Is(err, kerr.OffsetMetadataTooLarge),
-		errors.Is(err, kerr.InvalidCommitOffsetSize):
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	default:
-		return fmt.Errorf("%w: %w", ErrUnanswered, err)
-	}
 }

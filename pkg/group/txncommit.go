@@ -46,29 +46,29 @@ func (c *Coordinator) CommitInTransaction(ctx context.Context, txn Transaction, 
 	for {
 		answer, err := c.send(ctx, req)
 		if err != nil {
-			class := ErrUnanswered
-			if errors.As(err, new(notSent)) {
-				class = ErrRefused
-			}
-			return commitFailed(offsets, fmt.Errorf("%w: %w", class, err))
+			return unsettled(offsets, err)
 		}
-		failed := c.txnVerdicts(answer.(*kmsg.TxnOffsetCommitResponse), topics, offsets)
-		if len(failed) == 0 {
-			return nil
+		v := c.verdicts(topics, offsets)
+		for _, t := range answer.(*kmsg.TxnOffsetCommitResponse).Topics {
+			for _, p := range t.Partitions {
+				v.add(t.Topic, t.TopicID, p.Partition, p.ErrorCode)
+			}
 		}
 		var wait time.Duration
 		switch {
-		case all(failed, kerr.ConcurrentTransactions):
+		case len(v.failed) == 0:
+			return nil
+		case all(v.failed, kerr.ConcurrentTransactions):
 			wait = concurrentRetry
-		case all(failed, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.RequestTimedOut):
+		case all(v.failed, kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.RequestTimedOut):
 			wait = movedRetry
 		default:
-			return &CommitError{Partitions: failed}
+			return v.err()
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return &CommitError{Partitions: failed}
+			return v.err()
 		}
 	}
 }
@@ -88,28 +88,6 @@ func txnRequest(plain *kmsg.OffsetCommitRequest, txn Transaction) *kmsg.TxnOffse
 		req.Topics = append(req.Topics, rt)
 	}
 	return req
-}
-
-// txnVerdicts are the errors of the partitions that were not accepted. One that the answer leaves out has
-// no verdict.
-func (c *Coordinator) txnVerdicts(answer *kmsg.TxnOffsetCommitResponse, topics map[[16]byte]string, offsets []OffsetCommit) map[TopicPartition]error {
-	failed := commitFailed(offsets, fmt.Errorf("%w: the answer leaves the partition out", ErrUnanswered)).Partitions
-	for _, t := range answer.Topics {
-		name := t.Topic
-		if name == "" {
-			name = topics[t.TopicID]
-		}
-		for _, p := range t.Partitions {
-			c.moved(p.ErrorCode)
-			at := TopicPartition{name, p.Partition}
-			if err := verdict(p.ErrorCode); err != nil {
-				failed[at] = err
-			} else {
-				delete(failed, at)
-			}
-		}
-	}
-	return failed
 }
 
 // all says whether every partition failed by one of the errors.
