@@ -49,7 +49,7 @@ func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
 
 var errExpired = errors.New("the lease has expired: nothing more is written under it")
 
-// fencedConn writes nothing once the lease has expired.
+// fencedConn writes nothing once the lease has expired, and neither does the kernel after it is closed.
 type fencedConn struct {
 	net.Conn
 	expired func(time.Time) bool
@@ -60,4 +60,13 @@ func (c *fencedConn) Write(b []byte) (int, error) {
 		return 0, errExpired
 	}
 	return c.Conn.Write(b)
+}
+
+// Close drops what the kernel has not sent yet, once the lease has expired: it would go on trying, and a network that heals
+// after minutes would bring it to a broker long after another instance has written there.
+func (c *fencedConn) Close() error {
+	if tcp, ok := c.Conn.(interface{ SetLinger(seconds int) error }); ok && c.expired(time.Now()) {
+		_ = tcp.SetLinger(0) // it fails for a broken connection, which sends nothing
+	}
+	return c.Conn.Close()
 }
