@@ -32,8 +32,10 @@ type Config struct {
 	// empty: a round after a restart waits for the former member's session to end.
 	FormerMemberFile string
 
-	// JoinWaiting, if set, is called once, when our first join waits at the coordinator and the former
-	// member is gone: the time to tell the other members to Rejoin at once. It must return quickly.
+	// JoinWaiting, if set, is called when a join of ours waits at the coordinator that the other members do well to
+	// Rejoin for at once, not at their next heartbeats: our first one, when the former member is gone, and each that
+	// follows a join which brought no plan, as nobody may run what that plan has told us to take. It must return at once
+	// and call nothing of the Membership.
 	JoinWaiting func()
 
 	Logger *slog.Logger

@@ -43,16 +43,7 @@ type cluster struct {
 
 // onKafka runs the test on a fake cluster and, if STREAMWORKER_TEST_BROKERS names one, on a real one.
 func onKafka(t *testing.T, test func(t *testing.T, k *cluster)) {
-	t.Run("fake", func(t *testing.T) {
-		fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{
-			"group.min.session.timeout.ms": "100",
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(fake.Close)
-		test(t, newCluster(t, fake.ListenAddrs(), fake))
-	})
+	t.Run("fake", func(t *testing.T) { test(t, fakeCluster(t)) })
 	t.Run("kafka", func(t *testing.T) {
 		brokers := os.Getenv("STREAMWORKER_TEST_BROKERS")
 		if brokers == "" {
@@ -60,6 +51,17 @@ func onKafka(t *testing.T, test func(t *testing.T, k *cluster)) {
 		}
 		test(t, newCluster(t, strings.Split(brokers, ","), nil))
 	})
+}
+
+func fakeCluster(t *testing.T) *cluster {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{
+		"group.min.session.timeout.ms": "100",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	return newCluster(t, fake.ListenAddrs(), fake)
 }
 
 func newCluster(t *testing.T, brokers []string, fake *kfake.Cluster) *cluster {
@@ -182,11 +184,15 @@ func (in *instance) reset() {
 func (k *cluster) start(cfg Config, name string) *instance {
 	k.t.Helper()
 	in := k.newInstance(cfg, name)
+	in.run()
+	return in
+}
+
+func (in *instance) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	in.stop = stop
 	go func() { in.ended <- in.m.Run(ctx) }()
-	k.t.Cleanup(in.halt)
-	return in
+	in.t.Cleanup(in.halt)
 }
 
 // halt ends the instance without leaving the group.

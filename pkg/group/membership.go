@@ -44,6 +44,7 @@ type Membership struct {
 
 	joinWaits chan struct{} // closed when our first join waits at the coordinator
 	hurry     chan struct{} // holds one wish to ask the coordinator for a round under way
+	wish      chan struct{} // holds one wish for a round
 	done      chan struct{} // closed when Run has ended
 
 	callbacks sync.Mutex
@@ -54,15 +55,18 @@ type Membership struct {
 		stop   context.CancelCauseFunc // ends Run; nil before it
 
 		clock      clock
-		memberID   string // of the lease
-		generation int32  // of the lease
-		admitted   bool   // there has been a lease
-		losing     bool   // the handler is being told that the lease is over
-		losses     int    // leases that were lost
-		inSession  bool   // kgo has no join or sync under way and would heed ForceRebalance
-		identified bool   // the join under way names our member id
-		stale      bool   // the join under way reports what a lease that is lost since had
-		forced     bool   // a round is wanted that no join has asked for
+		memberID   string    // of the lease
+		generation int32     // of the lease
+		admitted   bool      // there has been a lease
+		losing     bool      // the handler is being told that the lease is over
+		losses     int       // leases that were lost
+		inSession  bool      // kgo has no join or sync under way and would heed ForceRebalance
+		identified bool      // the join under way names our member id
+		stale      bool      // the join under way reports what a lease that is lost since had
+		forced     bool      // a round is wanted that no join has asked for
+		planned    time.Time // when the last plan came
+		missing    bool      // the join under way, or the one before it, has brought no plan yet
+		missed     bool      // the join under way follows one that brought no plan
 		nonce      uint32
 	}
 }
@@ -93,6 +97,7 @@ func NewMembership(cfg Config, h Handler) (*Membership, error) {
 		former:    former,
 		joinWaits: make(chan struct{}),
 		hurry:     make(chan struct{}, 1),
+		wish:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 	}
 	m.mu.clock = clock{session: cfg.Session, heartbeat: cfg.Heartbeat, rebalance: cfg.RebalanceTimeout}
@@ -134,15 +139,44 @@ func (m *Membership) Run(ctx context.Context) error {
 	return nil
 }
 
+// settle is how long after a plan a member begins no round of its own. A member whose sync comes after the
+// beginning of the next round gets no plan, and the tasks that it was to take have nobody until then.
+const settle = 100 * time.Millisecond
+
 // ForceRound makes the group plan anew with a fresh Report of this member. It returns at once. While a
-// round is under way it waits for its end, so that rounds do not cut each other off; calls meanwhile are
-// one. It is never lost: a join that follows has a report made after the call and a nonce that is new,
+// round is under way, and for a moment after its end, it waits, so that rounds do not cut each other off; calls meanwhile
+// are one. It is never lost: a join that follows has a report made after the call and a nonce that is new,
 // since the coordinator starts no round for a follower whose bytes are the same as before.
 func (m *Membership) ForceRound() {
 	m.mu.Lock()
 	m.mu.forced = true
 	m.mu.Unlock()
-	m.rejoin() // if it cannot, the join to come, or synced, sees to it
+	m.want() // if kgo would not heed it, the join to come, or synced, sees to it
+}
+
+// want has the watching goroutine begin the round that is wanted.
+func (m *Membership) want() {
+	select {
+	case m.wish <- struct{}{}:
+	default: // it will see to it anyway
+	}
+}
+
+// settling is how long to wait before a round may be begun.
+func (m *Membership) settling(now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, settle-now.Sub(m.mu.planned))
+}
+
+// begin begins the round that is wanted, unless a join has asked for it meanwhile.
+func (m *Membership) begin() {
+	m.mu.Lock()
+	forced := m.mu.forced
+	m.mu.Unlock()
+	if forced {
+		m.rejoin()
+	}
 }
 
 // Rejoin makes the member join a round that it has not heard of, and would hear of at its next heartbeat
@@ -229,6 +263,7 @@ func (m *Membership) subscription() []byte {
 	m.mu.Lock()
 	m.mu.clock.joins(time.Now())
 	m.mu.inSession, m.mu.identified, m.mu.stale = false, id != "", false
+	m.mu.missed, m.mu.missing = m.mu.missing, m.mu.identified
 	if m.mu.forced {
 		m.mu.forced = false
 		m.mu.nonce++
@@ -254,6 +289,7 @@ func (m *Membership) synced(assigned []byte) error {
 		return err
 	}
 	m.mu.Lock()
+	m.mu.planned, m.mu.missing = time.Now(), false
 	if m.mu.stale { // a round follows: lost has asked for it
 		m.mu.inSession = true
 		m.mu.Unlock()
@@ -269,7 +305,7 @@ func (m *Membership) synced(assigned []byte) error {
 		"own", len(plan.Own), "take", len(plan.Take), "release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
 	m.handler.Plan(id, generation, plan)
 	if forced {
-		m.rejoin()
+		m.want()
 	}
 	return nil
 }

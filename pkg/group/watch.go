@@ -19,6 +19,7 @@ func (m *Membership) watch(ctx context.Context) {
 	tick := time.NewTicker(m.cfg.Heartbeat / 4)
 	defer tick.Stop()
 	joinWaits := m.joinWaits
+	var settled <-chan time.Time
 	var asking atomic.Bool
 	var asked time.Time
 	ask := func() {
@@ -39,6 +40,11 @@ func (m *Membership) watch(ctx context.Context) {
 			wg.Go(func() { m.removeFormer(ctx) })
 		case <-m.hurry:
 			ask()
+		case <-m.wish:
+			settled = time.After(m.settling(time.Now()))
+		case <-settled:
+			settled = nil
+			m.begin()
 		case <-tick.C:
 			now := time.Now()
 			m.expire(now)
@@ -169,6 +175,10 @@ func (h hooks) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 		h.m.mu.clock.waiting = true
 		select {
 		case <-h.m.joinWaits:
+			if h.m.mu.missed {
+				h.m.mu.missed = false
+				h.m.cfg.JoinWaiting()
+			}
 		default:
 			close(h.m.joinWaits)
 		}
