@@ -44,9 +44,15 @@ chaos: build ## random faults on a Kafka of three brokers, ten minutes for each 
 	CHAOS_TIME=$${CHAOS_TIME:-10m} go test -count=1 -timeout 120m -tags integration -v -run '^TestChaos$$' ./integration/chaos
 
 .PHONY: bench
-bench: build ## micro-benchmarks, then the drain at full size on a real Kafka, figures printed
+bench: build ## micro-benchmarks, the drain at full size on a real Kafka, then bench-peer; hours
 	go test -run '^$$' -bench . -benchmem ./pkg/...
 	STREAMWORKER_SIZE=large go test -count=1 -timeout 120m -tags integration -v -run '^TestDrain|^TestScaleOut' ./integration/...
+	$(MAKE) --no-print-directory bench-peer
+
+.PHONY: bench-peer
+bench-peer: ## streamworker and Kafka Streams side by side, figures into bin/bench-results.md (BENCH_FLAGS: docs/benchmarks.md; needs JDK 17+ and Maven)
+	go build -o bin/bench ./integration/bench
+	bin/bench -out bin/bench-results $(BENCH_FLAGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint with .golangci.yml (builds the pinned version on first use)

@@ -39,6 +39,7 @@ func NewKafka(config ...string) (*Kafka, error) {
 	}
 	k := &Kafka{dir: dir, config: strings.Join(config, "\n")}
 	if err := k.up(); err != nil {
+		k.Remove() // an interrupt may have left the broker running
 		return nil, err
 	}
 	return k, nil

@@ -41,6 +41,24 @@ func BenchmarkAssign(b *testing.B) {
 	}
 }
 
+// BenchmarkGrowth shows how the cost of a plan grows with the group: a tenth of the members leaves.
+func BenchmarkGrowth(b *testing.B) {
+	for _, members := range []int{100, 300, 1000} {
+		for _, tasks := range []int{1000, 10_000, 100_000} {
+			b.Run(fmt.Sprintf("%d members, %d tasks", members, tasks), func(b *testing.B) {
+				in := spread(members, tasks, members)
+				for i := range members / 10 {
+					in.Members[i].Leaving = true
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					Assign(in)
+				}
+			})
+		}
+	}
+}
+
 // spread is a group whose tasks lie on the first owners in turn, members in random order.
 func spread(members, tasks, owners int) Input {
 	in := Input{Generation: 7}
