@@ -46,7 +46,8 @@ var workloads = []struct {
 	{"assign", (*bench).growth},
 }
 
-// measure runs the chosen workloads. What was measured is written after each run.
+// measure runs the chosen workloads. What was measured is written after each run. A workload that fails does not end
+// the others.
 func measure(ctx context.Context, log *slog.Logger, args []string) error {
 	s, err := parseSettings(args)
 	if err != nil {
@@ -58,17 +59,23 @@ func measure(ctx context.Context, log *slog.Logger, args []string) error {
 		return err
 	}
 	defer b.close()
+	var failed []error
 	for _, w := range workloads {
 		if !slices.Contains(s.workloads, w.name) {
 			continue
 		}
-		if err := w.run(b, ctx); err != nil {
-			return fmt.Errorf("workload %s: %w", w.name, err)
+		err := w.run(b, ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			log.Error("workload failed", "workload", w.name, "error", err)
+			failed = append(failed, fmt.Errorf("workload %s: %w", w.name, err))
 		}
 	}
 	log.Info("done", "took", time.Since(began).Round(time.Second), "json", s.out+".json", "table", s.out+".md")
 	if n := b.report.failed(); n > 0 {
-		return fmt.Errorf("%d runs failed: see %s.md", n, s.out)
+		failed = append(failed, fmt.Errorf("%d runs failed: see %s.md", n, s.out))
 	}
-	return nil
+	return errors.Join(failed...)
 }
