@@ -51,7 +51,7 @@ func TestMissedPlanHurriesTheOthers(t *testing.T) {
 			in.m.Rejoin()
 		}
 	}
-	var told atomic.Int32 // by b
+	var told atomic.Int32                          // by b
 	for _, name := range []string{"a", "b", "c"} { // a leads
 		cfg.JoinWaiting = func() {
 			if name == "b" {

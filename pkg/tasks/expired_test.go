@@ -35,6 +35,7 @@ func TestTaskStandsStillWhenItsLeaseHasExpired(t *testing.T) {
 	if err := task.activate(1, []int64{0}, nil); err != nil {
 		t.Fatal(err)
 	}
+	task.admit(1, nil)
 	task.inbox.put(inputBatch{epoch: 1, records: []*kgo.Record{{Topic: "in", Offset: 0}, {Topic: "in", Offset: 1}}}, func() {})
 	if task.processNext() || task.stats.records.Load() != 0 {
 		t.Fatal("processed under an expired lease")

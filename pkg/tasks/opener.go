@@ -30,6 +30,7 @@ type lookup struct {
 	sub     *Subtopology
 	release assign.ReleaseID // with token: wait until it is there
 	token   bool
+	ahead   func(committed) // with token: told once what is committed before it is there; may be nil
 	found   func(committed) // on the opener's goroutine
 	number  uint64          // tells this wish from others for the task, also for the same order
 	since   time.Time
@@ -128,6 +129,9 @@ func (o *opener) round(ctx context.Context) (time.Duration, bool) {
 			continue
 		}
 		left = true
+		if l.ahead != nil && len(c.offsets) > 0 && o.told(l) {
+			l.ahead(c)
+		}
 		if !l.token && time.Since(l.since) > unstableAfter {
 			o.again(l)
 			o.unstable(l)
@@ -137,6 +141,19 @@ func (o *opener) round(ctx context.Context) (time.Duration, bool) {
 		}
 	}
 	return wait, left
+}
+
+// told notes that a wish has been told what is committed before its token.
+func (o *opener) told(l lookup) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w, ok := o.wanted[l.task]
+	if !ok || w.number != l.number {
+		return false
+	}
+	w.ahead = nil
+	o.wanted[l.task] = w
+	return true
 }
 
 // again restarts the time for which a wish has waited.
@@ -160,13 +177,14 @@ func (o *opener) done(l lookup) bool {
 	return true
 }
 
-// match says whether what was fetched answers the wish.
+// match returns what was fetched for the wish, and whether it answers it. There are no offsets if some are not known.
 func (l *lookup) match(got map[TopicPartition]Offset) (committed, bool) {
 	var c committed
+	answered := true
 	for i, tp := range l.sub.sources(l.task) {
 		off, ok := got[tp]
 		if !ok {
-			return c, false // a transaction is pending on it
+			return committed{}, false // a transaction is pending on it
 		}
 		// What streamworker did not write has no committer and no token; its offset is good.
 		meta, err := handover.ParseMetadata(off.Metadata)
@@ -174,14 +192,14 @@ func (l *lookup) match(got map[TopicPartition]Offset) (committed, bool) {
 			meta = handover.Metadata{}
 		}
 		if l.token && (meta.Token == nil || meta.Token.Release != l.release) {
-			return c, false
+			answered = false
 		}
 		if i == 0 {
 			c.meta = meta
 		}
 		c.offsets = append(c.offsets, off.Offset)
 	}
-	return c, true
+	return c, answered
 }
 
 // resolveStarts fills in where to begin for sources without a committed offset. It says whether there

@@ -18,11 +18,13 @@ func (m *Manager) beginOpening(s *slot, st handover.TaskState) {
 		return
 	}
 	t := s.task
+	var ahead func(committed)
 	if st.Phase == handover.Taking {
 		s.taking = st.Release
+		ahead = func(c committed) { m.box.post(func() { m.readAhead(s, t, st, c.offsets) }) }
 	}
 	m.opener.want(lookup{
-		task: s.id, epoch: st.Epoch, sub: s.sub, token: st.Phase == handover.Taking, release: st.Release,
+		task: s.id, epoch: st.Epoch, sub: s.sub, token: st.Phase == handover.Taking, release: st.Release, ahead: ahead,
 		found: func(c committed) {
 			m.box.post(func() {
 				if st.Phase == handover.Taking {
@@ -179,8 +181,12 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 	s.notOpen = failure{}
 	m.notePhase(s, handover.Running)
 	p := m.env.producer // not that of the time when the task was opened: a learner outlives a lease
-	t.box.post(func() { t.producer = p })
+	t.box.post(func() { t.admit(epoch, p) })
 	m.letWrite(s)
+	if s.ahead {
+		s.ahead = false // it is running: what ends that ends the reading
+		return
+	}
 	m.env.input.add(t, epoch, s.sub.sources(s.id), c.offsets)
 }
 

@@ -18,14 +18,15 @@ const flushPatience = 10 * time.Second
 
 // processing is the mode in which a task processes its input.
 type processing struct {
-	proc    *topology.Processor
-	counted topology.Counters // of proc, already in the totals
-	epoch   uint64            // of the activation; batches of another one are dropped
-	offsets []int64           // per source: the next offset to process
-	moved   bool              // offsets changed since the last freeze
-	stopped bool              // told to release: nothing more is processed
-	held    bool              // between two transactions: output waits
-	ahead   int               // records processed since then
+	proc     *topology.Processor
+	counted  topology.Counters // of proc, already in the totals
+	epoch    uint64            // of the activation; batches of another one are dropped
+	offsets  []int64           // per source: the next offset to process
+	moved    bool              // offsets changed since the last freeze
+	admitted bool              // the order that it was opened for stands; before that input waits
+	stopped  bool              // told to release: nothing more is processed
+	held     bool              // between two transactions: output waits
+	ahead    int               // records processed since then
 
 	batch  inputBatch // what is left of the batch being processed
 	out    []*kgo.Record
@@ -56,8 +57,7 @@ type takeover struct {
 	begun    bool
 }
 
-// activate makes the task process, once its state is restored. Input comes only after the manager adds
-// its partitions.
+// activate makes the task ready to process, once its state is restored. It does when the manager admits it.
 func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	c := t.copy
 	t.stopCopying()
@@ -78,13 +78,21 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	return nil
 }
 
+// admit lets the task process, writing with the producer.
+func (t *task) admit(epoch uint64, p *kgo.Client) {
+	t.producer = p
+	if a := t.active; a != nil && a.epoch == epoch {
+		a.admitted = true
+	}
+}
+
 // Emit takes a record that the topology writes. It goes to the producer after the chunk.
 func (a *processing) Emit(r *kgo.Record) { a.out = append(a.out, r) }
 
 // processNext processes one chunk of input, if there is any and the task may. It says whether it did.
 func (t *task) processNext() bool {
 	a := t.active
-	if a == nil || a.stopped || t.waitsFor(time.Now()) > 0 {
+	if a == nil || !a.admitted || a.stopped || t.waitsFor(time.Now()) > 0 {
 		return false
 	}
 	for len(a.batch.records) == 0 {
@@ -95,6 +103,10 @@ func (t *task) processNext() bool {
 		}
 		if a.batch.epoch != a.epoch {
 			a.batch.records = nil
+		}
+		// Read ahead of the token: the former owner has processed these.
+		for len(a.batch.records) > 0 && a.batch.records[0].Offset < a.offsets[a.batch.source] {
+			a.batch.records = a.batch.records[1:]
 		}
 	}
 	n := min(len(a.batch.records), chunkSize)

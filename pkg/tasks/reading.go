@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/streamworker/streamworker/pkg/tasks/handover"
 	"github.com/streamworker/streamworker/pkg/topology"
 )
 
@@ -21,6 +23,26 @@ type inputTrouble struct {
 	added time.Time // when the source was added anew the last time; zero: it waits for that
 }
 
+// readAhead begins to read the input of a task whose token is not there yet, at what is committed: the way from adding a
+// partition to its first records takes as long as all the rest of a handover. What the former owner has processed by
+// then is skipped.
+func (m *Manager) readAhead(s *slot, t *task, st handover.TaskState, offsets []int64) {
+	now := m.machine.Task(s.id)
+	if s.task != t || s.closing || s.ahead || m.stopping || now.Epoch != st.Epoch || now.Phase != handover.Taking || slices.Min(offsets) < 0 {
+		return
+	}
+	s.ahead = true
+	m.env.input.add(t, st.Epoch, s.sub.sources(s.id), offsets)
+}
+
+// endReadAhead ends what readAhead has begun. The task drops what it has by its epoch.
+func (m *Manager) endReadAhead(s *slot) {
+	if s.ahead {
+		s.ahead = false
+		m.env.input.remove(s.task, s.sub.sources(s.id))
+	}
+}
+
 // consumes says whether the slot still runs the task that a route was made for.
 func (s *slot) consumes(r route) bool {
 	return s != nil && s.task == r.task && !s.closing && s.mode == running && s.epoch == r.epoch
@@ -30,7 +52,16 @@ func (s *slot) consumes(r route) bool {
 // can be handed over.
 func (m *Manager) inputFailed(r route, err error) {
 	s := m.slots[r.task.id]
+	if s != nil && s.ahead && s.task == r.task && s.epoch == r.epoch {
+		m.endReadAhead(s) // it is read once its token is there
+		return
+	}
 	if !s.consumes(r) {
+		return
+	}
+	if from := s.opening.offsets[r.source]; r.next < from {
+		r.next = from // it was read ahead, where records may be deleted by now
+		m.readFrom(s, r)
 		return
 	}
 	src, tp := s.sub.Sources[r.source], s.sub.sources(s.id)[r.source]

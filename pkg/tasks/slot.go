@@ -54,6 +54,7 @@ type slot struct {
 	err      error
 	retryAt  time.Time
 	notOpen  failure   // why it could not be opened yet
+	ahead    bool      // input is read though the task waits for its token
 	well     time.Time // since when the task does what it is to do; zero: it does not yet
 	input    inputTrouble
 }
@@ -94,6 +95,7 @@ func (m *Manager) reconcile(s *slot) {
 	}
 	if s.epoch != st.Epoch {
 		m.opener.forget(s.id)
+		m.endReadAhead(s)
 		s.ordered, s.notOpen = time.Now(), failure{}
 		if s.mode == replaying {
 			t := s.task
@@ -179,6 +181,7 @@ func (m *Manager) closeTask(s *slot, clean bool) {
 		m.env.input.remove(t, s.sub.sources(s.id))
 	}
 	m.opener.forget(s.id)
+	m.endReadAhead(s)
 	s.input, s.notOpen = inputTrouble{}, failure{}
 	wrote := s.mode == running || s.mode == stopping || s.mode == halted
 	s.closing, s.begun = true, false
