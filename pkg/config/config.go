@@ -119,4 +119,7 @@ type Overrides struct {
 	InstanceID string
 	StateDir   string
 	Labels     map[string]string // added to the file's
+	// Prefix is put before the names of the application, its group and all its topics, so that a trial has nothing in
+	// common with the application itself.
+	Prefix string
 }

@@ -155,3 +155,37 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A prefix keeps a trial apart from the application: nothing on the cluster has the same name.
+func TestPrefix(t *testing.T) {
+	const src = `
+app: app
+kafka: {brokers: "a:1", group: members}
+streams:
+  - {name: s, from: {topic: in, on_error: dead_letter}, steps: [rekey: value, count, to: {topic: out, value: int}]}
+  - {name: t, from: {topic: other, on_error: dead_letter, dead_letter: bad}, steps: [to: out]}
+`
+	c := mustParse(t, src, Overrides{Prefix: "trial-"})
+	if c.App != "trial-app" || c.Kafka.Group != "trial-members" || c.Kafka.ClientID != "trial-app" {
+		t.Errorf("app %s, group %s, client id %s", c.App, c.Kafka.Group, c.Kafka.ClientID)
+	}
+	var names []string
+	for _, s := range c.Topology.Subtopologies {
+		names = append(names, s.Topics()...)
+		for _, store := range s.Stores {
+			names = append(names, store.Changelog)
+		}
+	}
+	names = append(names, c.Topology.Outputs()...)
+	if want := 7; len(names) != want { // in, its repartition topic, a changelog, other, out, two for dead letters
+		t.Errorf("topics %q, want %d", names, want)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "trial-") || strings.HasPrefix(name, "trial-trial-") {
+			t.Errorf("topic %s", name)
+		}
+	}
+	if d := mustParse(t, strings.Replace(src, ", group: members", "", 1), Overrides{Prefix: "trial-"}); d.Kafka.Group != "trial-app" {
+		t.Errorf("the group is %s by default", d.Kafka.Group)
+	}
+}

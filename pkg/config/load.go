@@ -58,7 +58,7 @@ type reader struct {
 func (r *reader) read(m *yamlnode.Map) {
 	c := r.c
 	app := m.Require("app", "name the application: it is the group's id and the prefix of its internal topics")
-	c.App = r.name(app)
+	c.App = r.prefixed(r.name(app))
 	r.kafka(m.Get("kafka"))
 	r.internalTopics(m.Get("internal_topics"))
 	r.guarantee(m.Get("guarantee"))
@@ -73,7 +73,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.onTerminate(m.Get("on_terminate"))
 	r.admin(m.Get("admin"))
 	r.log(m.Get("log"))
-	c.Topology = topology.Parse(c.App, m.Get("streams"))
+	c.Topology = topology.ParsePrefixed(r.o.Prefix, c.App, m.Get("streams"))
 	m.Done()
 }
 
@@ -98,6 +98,13 @@ func (r *reader) name(n yamlnode.Node) string {
 		n.Errorf("", "the name is empty")
 	}
 	return s
+}
+
+func (r *reader) prefixed(name string) string {
+	if name == "" {
+		return ""
+	}
+	return r.o.Prefix + name
 }
 
 func (r *reader) kafka(n yamlnode.Node) {
@@ -129,7 +136,7 @@ func (r *reader) kafka(n yamlnode.Node) {
 	if len(k.Brokers) == 0 {
 		r.file.Errorf("write kafka: {brokers: [localhost:9092]}, or use --brokers", "kafka.brokers: no broker is named")
 	}
-	if k.Group = r.name(m.Get("group")); k.Group == "" {
+	if k.Group = r.prefixed(r.name(m.Get("group"))); k.Group == "" {
 		k.Group = r.c.App
 	}
 	k.ClientID = m.Get("client_id").String(r.c.App)

@@ -106,6 +106,18 @@ func (t *Topology) Inputs() []string {
 	})
 }
 
+// Formats are the formats in which the first stream that reads the topic takes its keys and values.
+func (t *Topology) Formats(input string) (key, value Format) {
+	for _, s := range t.Subtopologies {
+		for _, seg := range s.segments {
+			if seg.source.Topic == input {
+				return seg.key, seg.value
+			}
+		}
+	}
+	return String, String
+}
+
 // Outputs lists the topics that the application writes and does not create, dead letter topics too.
 func (t *Topology) Outputs() []string {
 	return t.topics(func(s *Subtopology, add func(string)) {

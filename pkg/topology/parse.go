@@ -15,8 +15,11 @@ var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
 // Parse builds the topology of an application from the list of its streams. Mistakes are reported to the file that
 // the node is of; the result is nil if there are any.
-func Parse(app string, streams yamlnode.Node) *Topology {
-	b := &builder{app: app, streams: make(map[string]bool), stores: make(map[string]bool), sources: make(map[string]Source)}
+func Parse(app string, streams yamlnode.Node) *Topology { return ParsePrefixed("", app, streams) }
+
+// ParsePrefixed is Parse with a prefix before the name of every topic that the file names. The app's name has it already.
+func ParsePrefixed(prefix, app string, streams yamlnode.Node) *Topology {
+	b := &builder{app: app, prefix: prefix, streams: make(map[string]bool), stores: make(map[string]bool), sources: make(map[string]Source)}
 	before := streams.Problems()
 	if len(streams.List()) == 0 && streams.Problems() == before {
 		streams.Errorf("say what to compute: streams: [{name: ..., from: {topic: ...}, steps: [...]}]", "no streams")
@@ -34,6 +37,7 @@ func Parse(app string, streams yamlnode.Node) *Topology {
 // builder collects the segments of all streams, in the file's order.
 type builder struct {
 	app      string
+	prefix   string // of the topics that the file names
 	segments []*segment
 	streams  map[string]bool
 	stores   map[string]bool
@@ -91,7 +95,7 @@ func (c *cutter) from(node yamlnode.Node) {
 	c.source = Source{Start: Earliest, OnOutOfRange: Fail, OnError: Stop}
 	if node.IsMap() {
 		m := node.Map()
-		c.source.Topic = topicName(m.Require("topic", ""))
+		c.source.Topic = c.topicName(m.Require("topic", ""))
 		s.key, s.value = format(m.Get("key")), format(m.Get("value"))
 		c.source.Start = Start(m.Get("start").Enum(string(Earliest), string(Earliest), string(Latest)))
 		c.source.OnOutOfRange = Start(m.Get("on_out_of_range").Enum(string(Fail), string(Fail), string(Earliest), string(Latest)))
@@ -99,7 +103,7 @@ func (c *cutter) from(node yamlnode.Node) {
 		c.deadLetter(m.Get("dead_letter"))
 		m.Done()
 	} else {
-		c.source.Topic = topicName(node)
+		c.source.Topic = c.topicName(node)
 	}
 	s.source = c.source
 	if c.source.Topic == "" {
@@ -129,7 +133,7 @@ func (c *cutter) deadLetter(node yamlnode.Node) {
 		node.Errorf("add on_error: dead_letter, or leave it out", "no record goes to a dead letter topic under on_error: %s", c.source.OnError)
 		return
 	}
-	c.source.DeadLetterTopic = topicName(node)
+	c.source.DeadLetterTopic = c.topicName(node)
 	if c.source.DeadLetterTopic == c.source.Topic {
 		node.Errorf("name another topic", "bad records would be read again and again: %s is the topic that they come from", c.source.Topic)
 	}
@@ -149,8 +153,8 @@ func internalName(app, topic string) bool {
 		(strings.HasSuffix(topic, "-changelog") || strings.HasSuffix(topic, "-repartition"))
 }
 
-// topicName reads a topic's name; "" if it is absent or cannot be one.
-func topicName(n yamlnode.Node) string {
+// topicName reads a topic's name, and prefixes it; "" if it is absent or cannot be one.
+func (b *builder) topicName(n yamlnode.Node) string {
 	name, ok := n.Text()
 	if ok {
 		name = n.String("")
@@ -161,10 +165,10 @@ func topicName(n yamlnode.Node) string {
 	case name == "":
 	case !legalTopic.MatchString(name) || name == "." || name == "..":
 		n.Errorf("Kafka takes letters, digits, '.', '_' and '-'", "%q cannot be a topic's name", name)
-	case len(name) > maxTopic:
-		n.Errorf("", "the topic's name has %d characters, Kafka takes %d", len(name), maxTopic)
+	case len(b.prefix+name) > maxTopic:
+		n.Errorf("", "the topic's name has %d characters, Kafka takes %d", len(b.prefix+name), maxTopic)
 	default:
-		return name
+		return b.prefix + name
 	}
 	return ""
 }

@@ -242,7 +242,7 @@ func (c *cutter) to(arg, at yamlnode.Node) {
 		at.Errorf("to: {topic: ...}", "topic is missing")
 		return
 	}
-	if s.Topic = topicName(topic); s.Topic == "" {
+	if s.Topic = c.topicName(topic); s.Topic == "" {
 		return
 	}
 	c.sinks = append(c.sinks, placedSink{topic: s.Topic, node: topic})

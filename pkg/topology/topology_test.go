@@ -97,6 +97,23 @@ func TestNumbersAreStable(t *testing.T) {
 	}
 }
 
+func TestFormats(t *testing.T) {
+	top := parse(t, `
+streams:
+  - name: s
+    from: {topic: in, key: int, value: json}
+    steps: [rekey: value.name, count, to: {topic: out, value: int}]
+`)
+	for _, c := range []struct {
+		topic      string
+		key, value Format
+	}{{"in", Int, JSON}, {"unknown", String, String}} {
+		if key, value := top.Formats(c.topic); key != c.key || value != c.value {
+			t.Errorf("topic %s is read as %s and %s, want %s and %s", c.topic, key, value, c.key, c.value)
+		}
+	}
+}
+
 func TestPartitionCounts(t *testing.T) {
 	top := parse(t, twoStreams)
 	tasks, internal, err := top.PartitionCounts(map[string]int32{"in": 8, "other": 3})

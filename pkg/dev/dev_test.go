@@ -1,0 +1,215 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// trial is a short run on an embedded broker, or on the Kafka that the tests are to use.
+func trial(t *testing.T) Config {
+	t.Helper()
+	cfg := Config{For: time.Second, Rate: 200}
+	if addr := os.Getenv("STREAMWORKER_TEST_BROKERS"); addr != "" {
+		cfg.Brokers = []string{addr}
+	}
+	return cfg
+}
+
+// perform makes the run and looks for what it has left behind.
+func perform(t *testing.T, cfg Config, stop <-chan struct{}) (Summary, string, error) {
+	t.Helper()
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	var shown bytes.Buffer
+	s, err := Run(context.Background(), stop, cfg, NewScreen(&shown, false, false))
+	t.Log(shown.String())
+	rest, readErr := os.ReadDir(temp)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	if len(rest) > 0 {
+		t.Errorf("the run has left %v", rest)
+	}
+	if len(cfg.Brokers) > 0 {
+		nothingLeft(t, cfg.Brokers)
+	}
+	return s, shown.String(), err
+}
+
+func nothingLeft(t *testing.T, brokers []string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	topics, err := kadm.NewClient(cl).ListTopics(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := kadm.NewClient(cl).ListGroups(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(topics.Names(), groups.Groups()...) {
+		if strings.HasPrefix(name, Prefix) {
+			t.Errorf("the run has left %s on the Kafka", name)
+		}
+	}
+}
+
+// One instance leaves and one joins: tasks move, and every word is counted right.
+func TestRunCountsWhileTasksMove(t *testing.T) {
+	cfg := trial(t)
+	cfg.LeaveAfter, cfg.JoinAfter = 200*time.Millisecond, 500*time.Millisecond
+	s, shown, err := perform(t, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.OK || s.Err() != nil || s.WrongCounts == nil || *s.WrongCounts != 0 {
+		t.Errorf("%+v: %v", s, s.Err())
+	}
+	if s.TasksMoved == 0 || len(s.GapsMs) == 0 || s.Rebalances < 2 {
+		t.Errorf("%d tasks moved with gaps %v in %d rebalances, want some of each", s.TasksMoved, s.GapsMs, s.Rebalances)
+	}
+	least := int64(cfg.Rate) * int64(headStart.Seconds())
+	if s.RecordsIn < least || s.RecordsOut < s.RecordsIn*wordsPerLine {
+		t.Errorf("%d lines in, %d records out: want %d lines at least, and %d records for each", s.RecordsIn, s.RecordsOut, least, wordsPerLine)
+	}
+	for _, want := range []string{"worker-2 leaves", "worker-2 has handed everything over and is gone", "worker-4 joins", " moved: worker-2 -> "} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("nothing tells %q", want)
+		}
+	}
+}
+
+// A counter that leaves a word out is found out.
+func TestABrokenCounterIsFound(t *testing.T) {
+	cfg := trial(t)
+	cfg.wordCount = bytes.Replace(wordCount, []byte(`value != ""`), []byte(`value not in ["", "the"]`), 1)
+	s, _, err := perform(t, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.OK || s.WrongCounts == nil || *s.WrongCounts != 1 {
+		t.Errorf("%+v, want one wrong count", s)
+	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), `"the" is 0, not `) {
+		t.Errorf("the error is %v, want it to name the word", err)
+	}
+}
+
+const orders = `
+app: orders
+guarantee: exactly_once
+internal_topics: {create: false, replication: 3}
+kafka: {heartbeat: 200ms, brokers: ["kafka.example:9092"]}
+streams:
+  - name: orders
+    from: {topic: orders, value: json, on_error: ON_ERROR}
+    steps:
+      - map: STEP
+      - to: {topic: numbers, value: int}
+`
+
+// A topology of one's own gets what its formats want, and all of it is processed.
+func TestOwnTopology(t *testing.T) {
+	cfg := trial(t)
+	cfg.File = file(t, strings.NewReplacer("ON_ERROR", "fail", "STEP", "int(value.number)").Replace(orders))
+	cfg.LeaveAfter = 200 * time.Millisecond
+	s, _, err := perform(t, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.OK || s.WrongCounts != nil || s.RecordsIn == 0 || s.RecordsOut != s.RecordsIn || s.setBack != 0 {
+		t.Errorf("%+v: %v", s, s.Err())
+	}
+}
+
+// What such a topology sets aside is told, and is no mistake; what it cannot process is one.
+func TestOwnTopologyThatCannotReadTheLines(t *testing.T) {
+	t.Run("dead_letter", func(t *testing.T) {
+		cfg := trial(t)
+		cfg.File = file(t, strings.NewReplacer("ON_ERROR", "dead_letter", "STEP", "int(value.text)").Replace(orders))
+		s, _, err := perform(t, cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.OK || s.setBack != s.RecordsIn || s.RecordsOut != s.RecordsIn {
+			t.Errorf("%+v: %v", s, s.Err())
+		}
+	})
+	t.Run("fail", func(t *testing.T) {
+		cfg := trial(t)
+		cfg.File = file(t, strings.NewReplacer("ON_ERROR", "fail", "STEP", "int(value.text)").Replace(orders))
+		s, _, err := perform(t, cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Err(); s.OK || err == nil || !strings.Contains(err.Error(), "cannot go on: stream orders: record at ") {
+			t.Errorf("%+v: %v, want the reason", s, err)
+		}
+	})
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Ctrl-C before the stream: nothing to sum up, nothing left.
+func TestStoppedEarly(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	if _, _, err := perform(t, trial(t), stop); !errors.Is(err, ErrStopped) {
+		t.Fatalf("error %v, want ErrStopped", err)
+	}
+}
+
+// A second Ctrl-C: the run ends at once, with its cause, and leaves nothing.
+func TestGivenUp(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	cfg := trial(t)
+	cfg.For = 0
+	screen := NewScreen(writerFunc(func(p []byte) {
+		if bytes.Contains(p, []byte("the stream begins")) {
+			cancel(cause)
+		}
+	}), false, false)
+	if _, err := Run(ctx, nil, cfg, screen); !errors.Is(err, cause) {
+		t.Fatalf("error %v, want the cause", err)
+	}
+	if rest, err := os.ReadDir(temp); err != nil || len(rest) > 0 {
+		t.Errorf("the run has left %v, %v", rest, err)
+	}
+}
+
+type writerFunc func([]byte)
+
+var _ io.Writer = writerFunc(nil)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
