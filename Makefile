@@ -9,7 +9,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # Packages that have tests for kfake and, with STREAMWORKER_TEST_BROKERS set, run them on a real Kafka too.
-KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./cmd/streamworker
+KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./pkg/dev ./cmd/streamworker
 
 # Random histories of `make sim`, per test.
 SIM_HISTORIES ?= 20000
@@ -19,6 +19,10 @@ SIM_HISTORIES ?= 20000
 .PHONY: build
 build: ## bin/streamworker, with its version in it
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/streamworker ./cmd/streamworker
+
+.PHONY: demo
+demo: build ## watch tasks move for 20 s: broker, instances and stream in one process, no Kafka needed
+	bin/streamworker dev --for 20s
 
 ##@ Checks
 

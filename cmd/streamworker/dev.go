@@ -18,21 +18,24 @@ func newDev(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Watch tasks move: three instances, a broker and a stream in this one process",
-		Long: `Runs three instances of a word count in this process, on an embedded broker, and writes lines of text
-for them. After a while one instance leaves, later one joins; the stream goes on. A table shows the
-instances, the tasks, how far learners have come, throughput and gaps. At the end the counts are checked
-against those of the generator. Nothing is left behind.
+		Long: `Runs three instances of a word count in this process, on an embedded broker that keeps everything in
+memory, and writes lines of text for them: some at once, then --rate a second. After a while one instance
+leaves, later one joins; the stream goes on. A table shows instances, tasks, how far learners have come,
+throughput and gaps. At the end every count is checked against the generator's own. Nothing is left behind.
 
 -c FILE runs a topology of your own instead, on topics made for it. Its inputs get lines of text where
-they want string or bytes, under the second word as the key. json is an object with text, word, pair,
-number (0 to 999) and line; int and float are that number. What is right for it is not known, so this is
-checked: that every record was processed, by the offsets committed. Kafka's addresses, the state directory
-and the instance id of the file are not used.
+they want string or bytes, with a word of the line as the key. json is an object with text, word, pair,
+number (0 to 999) and line; int and float are that number. What is right for it is not known, so only this
+is checked, by the offsets committed: that every record was processed. Brokers, instance id, state
+directory and settings of internal topics in the file are not used.
 
---kafka ADDRESS uses a real Kafka instead of the embedded one. What is made there, group and topics, has
-names that begin with ` + dev.Prefix + ` and is deleted at the end.
+--kafka ADDRESS uses a real Kafka instead of the embedded broker. The names of all topics and the group that
+are made there begin with ` + dev.Prefix + ` and they are deleted at the end.
 
-Ctrl-C ends the stream and sums up; a second one gives up the check. Exit code 1: a count is wrong, or
+Learners of the word count are slowed down, so that they can be watched. A gap is the time from the last
+record that the former owner of a task processed to the first one at its new owner.
+
+Ctrl-C ends the stream and sums up; a second one ends it without a check. Exit code 1: a count is wrong, or
 something was not processed.`,
 		Example: `  streamworker dev
   streamworker dev --for 1m --rate 2000 --leave-after 10s --join-after 40s
@@ -47,7 +50,7 @@ something was not processed.`,
 	f := cmd.Flags()
 	f.StringVarP(&d.cfg.File, "config", "c", "", "configuration `file` of a topology of your own")
 	f.StringSliceVar(&d.cfg.Brokers, "kafka", nil, "`addresses` of a real Kafka; default: an embedded broker")
-	f.DurationVar(&d.cfg.For, "for", 20*time.Second, "`time` that the stream lasts; 0: until Ctrl-C")
+	f.DurationVar(&d.cfg.For, "for", 20*time.Second, "`time` that the stream lasts, and longer while a task moves; 0: until Ctrl-C")
 	f.IntVar(&d.cfg.Rate, "rate", 1000, "`lines` per second")
 	f.DurationVar(&d.cfg.LeaveAfter, "leave-after", 0, "`time` after which an instance leaves; 0: none does; default: a fifth of --for")
 	f.DurationVar(&d.cfg.JoinAfter, "join-after", 0, "`time` after which an instance joins; 0: none does; default: half of --for")

@@ -13,7 +13,8 @@ const lateLimit = 30 * time.Second
 
 // start runs one more instance.
 func (r *run) start(ctx context.Context) error {
-	w, err := start(ctx, r.app, fmt.Sprintf("worker-%d", len(r.workers)+1), r.dir, r.moves)
+	joins := len(r.workers) >= instances
+	w, err := start(ctx, r.app, fmt.Sprintf("worker-%d", len(r.workers)+1), r.dir, joins, r.moves)
 	if err != nil {
 		return err
 	}

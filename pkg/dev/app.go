@@ -16,10 +16,11 @@ import (
 var wordCount []byte
 
 // What the word count's learners may read, bytes per second: slow enough that their progress is seen, and faster than
-// a changelog grows at any rate.
+// changelogs grow at any rate. One that joins has more to learn.
 const (
-	learnerBytesPerLine = 85
+	learnerBytesPerLine = 80
 	learnerBytesLeast   = 64 << 10
+	joinerBytes         = 2 // times as many
 )
 
 // application is what the instances run.
@@ -54,7 +55,7 @@ func loadApplication(cfg Config, b *broker) (*application, error) {
 		}
 		a.file = cfg.File
 	}
-	c, err := a.config("", os.TempDir())
+	c, err := a.config("", os.TempDir(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +75,8 @@ func partitionsFor(subtopologies int) int32 {
 // own says whether the application is the user's.
 func (a *application) own() bool { return a.cfg.File != "" }
 
-// config is the configuration of one instance.
-func (a *application) config(id, dir string) (*config.Config, error) {
+// config is the configuration of one instance; joins: it is not there from the start.
+func (a *application) config(id, dir string, joins bool) (*config.Config, error) {
 	c, err := config.Parse(a.file, a.src, a.cfg.Lookup, config.Overrides{
 		Brokers: a.brokers, InstanceID: id, StateDir: dir, Prefix: a.prefix,
 	})
@@ -86,6 +87,9 @@ func (a *application) config(id, dir string) (*config.Config, error) {
 	c.InternalTopics = config.InternalTopics{Create: true, Replication: -1}
 	if !a.own() {
 		c.Learners.Bandwidth = max(learnerBytesLeast, int64(a.cfg.Rate)*learnerBytesPerLine)
+		if joins {
+			c.Learners.Bandwidth *= joinerBytes
+		}
 	}
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ const Prefix = "streamworker-dev-"
 const (
 	reachTimeout   = 10 * time.Second
 	cleanupTimeout = 15 * time.Second
+	cleanupPause   = 100 * time.Millisecond // between two looks at what is left
 )
 
 // broker is the Kafka of a run.
@@ -31,6 +33,7 @@ type broker struct {
 	addresses []string
 	fake      *kfake.Cluster // nil: a real one
 	prefix    string         // of what is made on it; "" on an embedded one, which ends with the run
+	created   []string       // topics, by create
 	client    *kgo.Client
 	admin     *kadm.Client
 }
@@ -74,6 +77,7 @@ func (b *broker) options(more ...kgo.Opt) []kgo.Opt {
 
 // create makes topics of so many partitions.
 func (b *broker) create(ctx context.Context, partitions int32, names ...string) error {
+	b.created = append(b.created, names...)
 	answers, err := b.admin.CreateTopics(ctx, partitions, -1, nil, names...)
 	if err != nil {
 		return fmt.Errorf("creating topics: %w", err)
@@ -108,36 +112,54 @@ func (b *broker) close(group string) error {
 	return nil
 }
 
+// remove deletes the topics with the prefix, those of instances as well, until none is listed, and the group.
 func (b *broker) remove(ctx context.Context, group string) error {
-	all, err := b.admin.ListTopics(ctx)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, name := range all.Names() {
-		if strings.HasPrefix(name, b.prefix) {
-			names = append(names, name)
-		}
-	}
-	var problems []error
-	if len(names) > 0 {
-		deleted, err := b.admin.DeleteTopics(ctx, names...)
+	names := b.created // which may not be listed yet
+	for {
+		all, err := b.admin.ListTopics(ctx)
 		if err != nil {
 			return err
 		}
-		for _, d := range deleted.Sorted() {
-			if d.Err != nil {
-				problems = append(problems, fmt.Errorf("topic %s: %w", d.Topic, d.Err))
+		for _, name := range all.Names() {
+			if strings.HasPrefix(name, b.prefix) && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
-	}
-	if group != "" {
-		deleted, err := b.admin.DeleteGroups(ctx, group)
-		if err == nil {
-			err = deleted[group].Err
+		if len(names) == 0 {
+			break
 		}
-		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-			problems = append(problems, fmt.Errorf("group %s: %w", group, err))
+		if err := b.removeTopics(ctx, names); err != nil {
+			return err
+		}
+		names = nil
+		select {
+		case <-time.After(cleanupPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if group == "" {
+		return nil
+	}
+	deleted, err := b.admin.DeleteGroups(ctx, group)
+	if err == nil {
+		err = deleted[group].Err
+	}
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return fmt.Errorf("group %s: %w", group, err)
+	}
+	return nil
+}
+
+func (b *broker) removeTopics(ctx context.Context, names []string) error {
+	deleted, err := b.admin.DeleteTopics(ctx, names...)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, d := range deleted.Sorted() {
+		if d.Err != nil && !errors.Is(d.Err, kerr.UnknownTopicOrPartition) {
+			problems = append(problems, fmt.Errorf("topic %s: %w", d.Topic, d.Err))
 		}
 	}
 	return errors.Join(problems...)

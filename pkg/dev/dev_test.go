@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // trial is a short run on an embedded broker, or on the Kafka that the tests are to use.
 func trial(t *testing.T) Config {
 	t.Helper()
-	cfg := Config{For: time.Second, Rate: 200}
+	cfg := Config{For: time.Second, Rate: 50}
 	if addr := os.Getenv("STREAMWORKER_TEST_BROKERS"); addr != "" {
 		cfg.Brokers = []string{addr}
 	}
@@ -44,13 +45,20 @@ func perform(t *testing.T, cfg Config, stop <-chan struct{}) (Summary, string, e
 		t.Errorf("the run has left %v", rest)
 	}
 	if len(cfg.Brokers) > 0 {
-		nothingLeft(t, cfg.Brokers)
+		nothingLeft(t, cfg.Brokers, shown.String())
 	}
 	return s, shown.String(), err
 }
 
-func nothingLeft(t *testing.T, brokers []string) {
+var prefixes = regexp.MustCompile(Prefix + "[0-9a-f]{8}-")
+
+// nothingLeft looks for what the run that has shown this has left on a real Kafka.
+func nothingLeft(t *testing.T, brokers []string, shown string) {
 	t.Helper()
+	prefix := prefixes.FindString(shown)
+	if prefix == "" {
+		t.Fatal("the run has not shown the prefix of what it makes")
+	}
 	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +73,7 @@ func nothingLeft(t *testing.T, brokers []string) {
 		t.Fatal(err)
 	}
 	for _, name := range append(topics.Names(), groups.Groups()...) {
-		if strings.HasPrefix(name, Prefix) {
+		if strings.HasPrefix(name, prefix) {
 			t.Errorf("the run has left %s on the Kafka", name)
 		}
 	}
@@ -85,7 +93,7 @@ func TestRunCountsWhileTasksMove(t *testing.T) {
 	if s.TasksMoved == 0 || len(s.GapsMs) == 0 || s.Rebalances < 2 {
 		t.Errorf("%d tasks moved with gaps %v in %d rebalances, want some of each", s.TasksMoved, s.GapsMs, s.Rebalances)
 	}
-	least := int64(cfg.Rate) * int64(headStart.Seconds())
+	least := int64(cfg.Rate) * filledSeconds
 	if s.RecordsIn < least || s.RecordsOut < s.RecordsIn*wordsPerLine {
 		t.Errorf("%d lines in, %d records out: want %d lines at least, and %d records for each", s.RecordsIn, s.RecordsOut, least, wordsPerLine)
 	}
@@ -192,7 +200,9 @@ func TestGivenUp(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	cfg := trial(t)
 	cfg.For = 0
+	var shown bytes.Buffer
 	screen := NewScreen(writerFunc(func(p []byte) {
+		shown.Write(p)
 		if bytes.Contains(p, []byte("the stream begins")) {
 			cancel(cause)
 		}
@@ -202,6 +212,9 @@ func TestGivenUp(t *testing.T) {
 	}
 	if rest, err := os.ReadDir(temp); err != nil || len(rest) > 0 {
 		t.Errorf("the run has left %v, %v", rest, err)
+	}
+	if len(cfg.Brokers) > 0 {
+		nothingLeft(t, cfg.Brokers, shown.String())
 	}
 }
 

@@ -43,11 +43,13 @@ const freshFor = 1500 * time.Millisecond
 // frame reads the instances.
 func (r *run) frame(now time.Time) frame {
 	f := frame{title: r.app.title(), length: r.cfg.For, streaming: !r.began.IsZero(), tasks: r.app.taskNames()}
-	if f.streaming && r.output != nil {
+	if f.streaming {
 		f.elapsed = now.Sub(r.began)
+		f.rebalances = r.newest() - r.generation
+	}
+	if r.output != nil {
 		f.in, f.out = r.generator.written(), r.output.read()
 		f.inPerSecond, f.outPerSec = r.lines.perSecond(f.in, now), r.outs.perSecond(f.out, now)
-		f.rebalances = r.newest() - r.generation
 		if !r.app.own() {
 			f.frequent = common[:2]
 			f.counts = r.output.countOf(f.frequent)

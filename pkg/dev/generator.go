@@ -13,13 +13,19 @@ import (
 )
 
 // How the generator keeps its rate: it writes what is due every pace, and drops what is due after a pause longer than
-// mostDue. It begins with the lines of headStart at once, so that learners have something to learn.
+// mostDue.
 const (
-	headStart   = 15 * time.Second
 	pace        = 10 * time.Millisecond
 	mostDue     = time.Second
 	lingers     = 2 * time.Millisecond
 	flushedSoon = 30 * time.Second
+)
+
+// Lines of before the stream: those of so many seconds, but no more than give each learner of the word count something to
+// learn for a few seconds.
+const (
+	filledSeconds = 40
+	mostFilled    = 40_000
 )
 
 // generator writes lines into the inputs, in turn, and counts their words.
@@ -59,15 +65,19 @@ func newGenerator(b *broker, a *application) (*generator, error) {
 	return g, err
 }
 
+// fill writes the lines of before the stream, as fast as it can.
+func (g *generator) fill(ctx context.Context) error {
+	for range min(mostFilled, filledSeconds*g.rate) {
+		g.write(ctx)
+	}
+	return g.flush(ctx)
+}
+
 // run writes until quit is closed, and returns when all lines are acknowledged.
 func (g *generator) run(ctx context.Context, quit <-chan struct{}) error {
-	defer g.client.Close()
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	begin, made := time.Now(), 0
-	for range int(headStart.Seconds()) * g.rate {
-		g.write(ctx)
-	}
 	for {
 		select {
 		case <-quit:

@@ -11,8 +11,8 @@ import (
 	"github.com/streamworker/streamworker/pkg/topology"
 )
 
-// Most words of a line are common ones, the first of them the most common. The others are pairs, of which there are so
-// many that the counts have some size.
+// Half of a line's words are common ones, the first of them the most common. The others are numbered pairs, of which
+// there are so many that the counts have some size.
 var (
 	common = strings.Fields(`the of and to in is that it was for on with as at by from they have this are not or be one had word but what
 		all were when we there can an your which said each she do how their if will up other about out many then them these so some her
@@ -35,6 +35,7 @@ var (
 const (
 	wordsPerLine = 8
 	pairsPerLine = 4
+	pairNumbers  = 9
 )
 
 // writer makes lines.
@@ -56,7 +57,7 @@ func (w *writer) line() []string {
 	words := make([]string, wordsPerLine)
 	for i := range words {
 		if i%2 == 1 && i/2 < pairsPerLine {
-			words[i] = left[w.rnd.IntN(len(left))] + "-" + right[w.rnd.IntN(len(right))]
+			words[i] = fmt.Sprintf("%s-%s-%d", left[w.rnd.IntN(len(left))], right[w.rnd.IntN(len(right))], 1+w.rnd.IntN(pairNumbers))
 		} else {
 			words[i] = common[w.zipf.Uint64()]
 		}

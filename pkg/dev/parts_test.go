@@ -60,11 +60,11 @@ func TestSummaryText(t *testing.T) {
 		s    Summary
 		want string
 	}{
-		{Summary{RecordsIn: 1200, RecordsOut: 9600, WrongCounts: &right, words: 1000}, "1,200 lines in, 9,600 records out. Each of the 1,000 words was counted right.\n"},
+		{Summary{RecordsIn: 1200, RecordsOut: 9600, WrongCounts: &right, words: 1000}, "1,200 lines in, 9,600 records out. All 1,000 counts are right.\n"},
 		{Summary{RecordsIn: 5, RecordsOut: 5, setBack: 2}, "5 lines in, 5 records out. Every line was processed; what your topology made of it is not checked.\n" +
 			"2 records were skipped, dropped or written to a dead letter topic, as the file says.\n"},
 		{Summary{RecordsIn: 5, unread: 5, TasksMoved: 2, Rebalances: 3, MaxGapMs: 1500, median: 20 * time.Millisecond}, "5 lines in, 0 records out.\n" +
-			"2 moves of tasks in 3 rebalances. A task stood still for 1.5 s at most; median 20 ms.\n"},
+			"2 moves of tasks in 3 rebalances; longest gap 1.5 s, median 20 ms.\n"},
 	} {
 		var b bytes.Buffer
 		if err := c.s.WriteText(&b); err != nil {

@@ -46,9 +46,9 @@ type run struct {
 	unread      int64 // input records that the group has not committed
 }
 
-// Run makes one trial run: until stop is closed or its time is over, and then until what was begun has ended. The
-// summary is there, and to be looked at, whenever the error is nil. The end of ctx ends a run at once, with the cause as error;
-// then, too, it leaves nothing behind.
+// Run makes one trial run: until stop is closed or its time is over, and then until what was written is processed. Whether
+// that is right is in the summary, which is there when the error is nil. The end of ctx ends a run at once, with the
+// cause as error; then, too, it leaves nothing behind.
 func Run(ctx context.Context, stop <-chan struct{}, cfg Config, screen *Screen) (_ Summary, err error) {
 	if err := cfg.Validate(); err != nil {
 		return Summary{}, err
@@ -102,17 +102,42 @@ func (r *run) course(ctx context.Context, stop <-chan struct{}) error {
 	if r.generator, err = newGenerator(r.broker, r.app); err != nil {
 		return err
 	}
+	defer r.generator.client.Close()
 	if r.output, err = newOutput(r.broker, r.app); err != nil {
 		return err
 	}
-	r.moves.begin()
-	r.generation, r.began = r.newest(), time.Now()
-	r.say("%d tasks on %d instances; the stream begins: %s lines per second", r.app.tasks, instances, thousands(int64(r.cfg.Rate)))
-
 	reading, stopReading := context.WithCancel(ctx)
 	read := make(chan struct{})
 	go func() { defer close(read); r.report(r.output.run(reading)) }()
 	defer func() { stopReading(); <-read }()
+	if err := r.stream(ctx, stop); err != nil {
+		return err
+	}
+	r.rebalances = r.newest() - r.generation
+	return r.settle(ctx)
+}
+
+// stream writes lines: some at once, and when these are processed, the stream during which instances leave and join.
+func (r *run) stream(ctx context.Context, stop <-chan struct{}) error {
+	r.say("%d tasks on %d instances; some lines to begin with", r.app.tasks, instances)
+	filled := make(chan struct{})
+	go func() { defer close(filled); r.report(r.generator.fill(ctx)) }()
+	processed := r.processed()
+	_, err := r.until(ctx, nil, 0, func(ctx context.Context) (bool, error) {
+		select {
+		case <-filled:
+			return processed(ctx)
+		default:
+			return false, nil
+		}
+	})
+	<-filled
+	if err != nil {
+		return err
+	}
+	r.moves.begin()
+	r.generation, r.began = r.newest(), time.Now()
+	r.say("the stream begins: %s lines per second", thousands(int64(r.cfg.Rate)))
 	quit, written := make(chan struct{}), make(chan struct{})
 	go func() { defer close(written); r.report(r.generator.run(ctx, quit)) }()
 	_, err = r.until(ctx, stop, 0, r.over)
@@ -121,8 +146,12 @@ func (r *run) course(ctx context.Context, stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	r.rebalances = r.newest() - r.generation
-	return r.settle(ctx)
+	select {
+	case err := <-r.failed: // the last lines were not acknowledged
+		return err
+	default:
+		return nil
+	}
 }
 
 // report takes the end of a goroutine of the run.

@@ -32,7 +32,7 @@ type Summary struct {
 	median  time.Duration
 }
 
-// summary puts the outcome together. All goroutines but those of the generator and the output have ended.
+// summary puts the outcome together, when everything has ended.
 func (r *run) summary() Summary {
 	s := Summary{
 		RecordsIn: r.generator.written(), RecordsOut: r.output.read(), Rebalances: r.rebalances, GapsMs: make(map[string]float64), unread: r.unread,
@@ -109,14 +109,14 @@ func (s Summary) WriteText(w io.Writer) error {
 	case s.WrongCounts == nil && s.unread == 0:
 		b.WriteString(" Every line was processed; what your topology made of it is not checked.")
 	case s.WrongCounts != nil && len(s.wrong) == 0:
-		fmt.Fprintf(&b, " Each of the %s words was counted right.", thousands(int64(s.words)))
+		fmt.Fprintf(&b, " All %s counts are right.", thousands(int64(s.words)))
 	}
 	b.WriteString("\n")
 	if s.setBack > 0 {
 		fmt.Fprintf(&b, "%s records were skipped, dropped or written to a dead letter topic, as the file says.\n", thousands(s.setBack))
 	}
 	if s.TasksMoved > 0 {
-		fmt.Fprintf(&b, "%d moves of tasks in %d rebalances. A task stood still for %s at most; median %s.\n",
+		fmt.Fprintf(&b, "%d moves of tasks in %d rebalances; longest gap %s, median %s.\n",
 			s.TasksMoved, s.Rebalances, short(time.Duration(s.MaxGapMs*float64(time.Millisecond))), short(s.median))
 	}
 	_, err := io.WriteString(w, b.String())

@@ -25,9 +25,10 @@ type worker struct {
 	sizes            map[string]int64 // of the changelogs of the tasks that it learns, records, when it began to
 }
 
-// start begins to run an instance whose state is in a directory of its own under dir.
-func start(ctx context.Context, a *application, id, dir string, m *moves) (*worker, error) {
-	cfg, err := a.config(id, filepath.Join(dir, id))
+// start begins to run an instance whose state is in a directory of its own under dir. It runs until stop, or until it has
+// left: the end of ctx would make it stay a member of the group, which then cannot be deleted.
+func start(ctx context.Context, a *application, id, dir string, joins bool, m *moves) (*worker, error) {
+	cfg, err := a.config(id, filepath.Join(dir, id), joins)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func start(ctx context.Context, a *application, id, dir string, m *moves) (*work
 	w.Instance = instance.New(cfg, instance.Options{Logger: a.cfg.Logger, Events: m.events(id)})
 	go func() {
 		defer close(w.done)
-		w.err = w.Run(ctx)
+		w.err = w.Run(context.WithoutCancel(ctx))
 	}()
 	return w, nil
 }
