@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,6 +95,11 @@ func (d *devCommand) run(parent context.Context) error {
 		return err
 	}
 	defer closeLog()
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		var stopWatching func()
+		parent, stopWatching = signal.NotifyContext(parent, syscall.SIGHUP) // the terminal was closed: clean up all the same
+		defer stopWatching()
+	}
 	ctx, stop, done := d.env.stoppable(parent)
 	defer done()
 	s, err := dev.Run(ctx, stop, d.cfg, d.screen())
