@@ -15,7 +15,7 @@ type copying struct {
 	end      []int64 // per store: the changelog's end as last heard; -1: not heard yet
 	local    bool    // some state was there when it was opened, or when a learner or standby was to run
 
-	asked   time.Time // when the targets were set
+	since   time.Time // when the task was opened, or when one that was a learner or standby was to run
 	targets []int64   // per store: positions to reach; nil: none is set
 	reached func()
 }
@@ -26,7 +26,7 @@ func (t *task) open(failed func(error)) {
 		return
 	}
 	n := len(t.sub.Stores)
-	t.copy = &copying{position: make([]int64, n), end: make([]int64, n)}
+	t.copy = &copying{position: make([]int64, n), end: make([]int64, n), since: time.Now()}
 	if n == 0 {
 		t.stats.copyLag.Store(0)
 		return
@@ -117,9 +117,10 @@ func (t *task) restoreTo(targets []int64, reached func()) {
 	if t.copy == nil {
 		return
 	}
-	t.copy.targets, t.copy.reached, t.copy.asked = targets, reached, time.Now()
-	if t.ahead && slices.Max(append(t.copy.position, 0)) > 0 {
-		t.copy.local = true
+	t.copy.targets, t.copy.reached = targets, reached
+	if t.ahead {
+		t.copy.since = time.Now()
+		t.copy.local = t.copy.local || slices.Max(append(t.copy.position, 0)) > 0
 	}
 	for _, tp := range t.sub.changelogs(t.id) {
 		t.env.cfg.Reader.Urgent(tp.Topic, tp.Partition, reached != nil)

@@ -31,7 +31,7 @@ type PhaseInfo struct {
 type RestoreInfo struct {
 	Task    assign.TaskID
 	Records int64         // changelog records replayed since the state was opened here
-	Took    time.Duration // from when it was known how far it had to come
+	Took    time.Duration // from the opening of the state, or from the order to run what was a learner or standby
 	Local   bool          // some of the state was on disk, or was kept warm by a learner or standby
 }
 

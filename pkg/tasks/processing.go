@@ -62,7 +62,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	c := t.copy
 	t.stopCopying()
 	if c != nil && t.db != nil {
-		t.env.cfg.Events.Restored(RestoreInfo{Task: t.id, Records: t.stats.restored.Load(), Took: time.Since(c.asked), Local: c.local})
+		t.env.cfg.Events.Restored(RestoreInfo{Task: t.id, Records: t.stats.restored.Load(), Took: time.Since(c.since), Local: c.local})
 	}
 	stores := make([]topology.Store, len(t.sub.Stores))
 	for i := range stores {
