@@ -121,7 +121,8 @@ func (m *Manager) sendRelease(s *slot) {
 	sent := time.Now()
 	m.async(func(ctx context.Context) {
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
-		if errors.As(err, new(*RefusedError)) {
+		refused := (*RefusedError)(nil)
+		if errors.As(err, &refused) {
 			outcome = handover.Declined // the token counts only when all partitions have it
 		}
 		m.box.post(func() {
@@ -131,9 +132,30 @@ func (m *Manager) sendRelease(s *slot) {
 			} else {
 				m.log.Info("a release was not acknowledged; the next round settles it", "task", s.id.String(), "generation", lease.Generation, "error", err)
 			}
+			if refused != nil {
+				m.releaseRefused(s, epoch, refused)
+				return
+			}
 			m.machine.ReleaseDone(s.id, epoch, outcome)
 			m.reconcile(s)
 		})
+	})
+}
+
+// releaseRefused handles a release that is refused for a reason of the task's own, such as a topic that is gone. The next
+// round, which releases it again, waits: it would most likely be refused as well, and each disturbs the whole group.
+func (m *Manager) releaseRefused(s *slot, epoch uint64, refused *RefusedError) {
+	m.blame(s, fmt.Errorf("releasing task %s: %w", s.id, refused.of(s.sub.sources(s.id))))
+	wait := time.Until(s.retryAt)
+	m.async(func(ctx context.Context) {
+		select {
+		case <-time.After(wait):
+			m.box.post(func() {
+				m.machine.ReleaseDone(s.id, epoch, handover.Declined)
+				m.reconcile(s)
+			})
+		case <-ctx.Done():
+		}
 	})
 }
 

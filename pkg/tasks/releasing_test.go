@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
@@ -134,5 +135,34 @@ func TestReleaseThatWaitsForTheChangelogsEnd(t *testing.T) {
 	r.awaitPhase(id(0), handover.Released)
 	if rel := r.ledger.releases(); len(rel) != 1 || rel[0].offsets[0].Offset != 7 {
 		t.Fatalf("releases %+v", rel)
+	}
+}
+
+// A release that is refused for a reason of the task's own does not have the group make one round after the other.
+func TestReleaseThatIsRefused(t *testing.T) {
+	r := newRig(t, countStreams, 1).start()
+	r.send(0, 10, 1)
+	r.plan(1, own(id(0)))
+	r.awaitCommitted(0, 10)
+	gone := errors.New("topic is gone")
+	r.ledger.refusePartition(TopicPartition{"in", 0}, gone)
+	wait := retryFirst
+	for generation := int32(2); generation < 4; generation++ {
+		rounds, begun := r.group.rounds.Load(), time.Now()
+		r.plan(generation, releaseOf(id(0), 2))
+		r.await("a round is asked for", func() bool { return r.group.rounds.Load() > rounds })
+		if d := time.Since(begun); d < wait {
+			t.Errorf("the round after refusal %d is asked for after %v, want %v or more", generation-1, d, wait)
+		}
+		if st := r.statusOf(0); !errors.Is(st.Err, gone) {
+			t.Errorf("the status of the task says %v", st.Err)
+		}
+		wait *= 2
+	}
+	r.ledger.refusePartition(TopicPartition{}, nil)
+	r.plan(4, releaseOf(id(0), 2))
+	r.awaitPhase(id(0), handover.Released)
+	if off := r.ledger.offset("in", 0); off != 10 {
+		t.Errorf("released at %d, want 10", off)
 	}
 }
