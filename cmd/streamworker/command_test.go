@@ -332,7 +332,7 @@ func TestUnreachableKafka(t *testing.T) {
 	defer l.Close()
 	var out, errOut syncBuffer
 	code := execute([]string{"status", "--brokers", l.Addr().String(), "--app", "words"}, &env{out: &out, errOut: &errOut, patience: 200 * time.Millisecond})
-	if code != exitError || !strings.Contains(errOut.String(), "no answer from Kafka at "+l.Addr().String()) {
+	if code != exitError || !strings.Contains(errOut.String(), "cannot reach Kafka at "+l.Addr().String()) {
 		t.Errorf("exit code %d: %s", code, errOut.String())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/admin"
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/leave"
 )
 
@@ -25,6 +26,7 @@ type place struct {
 	stateDir string
 	brokers  []string
 	app      string
+	kafka    kafka.Connection // to the brokers, once resolved
 }
 
 func (p *place) flags(cmd *cobra.Command) {
@@ -42,16 +44,24 @@ var errNowhere = usageError{errors.New("say where: -c FILE or --state-dir DIR on
 func (p *place) resolve(e *env, remote bool) (*place, error) {
 	r := *p
 	asked := len(p.brokers) > 0
-	if p.file != "" {
+	switch {
+	case p.file != "":
 		cfg, err := config.Load(p.file, e.lookup, config.Overrides{Brokers: p.brokers, StateDir: p.stateDir})
 		if err != nil {
 			return nil, err
 		}
-		r.brokers, r.stateDir = cfg.Kafka.Brokers, cfg.State.Dir
+		r.kafka, r.stateDir = cfg.Kafka.Connection, cfg.State.Dir
 		if r.app == "" {
 			r.app = cfg.App
 		}
+	case asked || p.app != "":
+		var err error
+		if r.kafka, err = config.Environment(e.lookup, p.brokers); err != nil && (asked || len(r.kafka.Brokers) > 0) {
+			return nil, err
+		}
+		asked = len(r.kafka.Brokers) > 0
 	}
+	r.brokers = r.kafka.Brokers
 	canAsk := len(r.brokers) > 0 && r.app != ""
 	switch {
 	case asked && r.app == "":
@@ -84,11 +94,13 @@ type remote struct {
 }
 
 func newRemote(e *env, p *place) (*remote, error) {
-	cl, err := kgo.NewClient(append(control.Opts(), kgo.SeedBrokers(p.brokers...), kgo.ClientID("streamworker-command"), kgo.AlwaysRetryEOF())...)
+	log := slog.New(slog.DiscardHandler)
+	opts := append(kafka.NewConnector(p.kafka, log).Options(nil), kgo.ClientID("streamworker-command"))
+	cl, err := kgo.NewClient(append(opts, control.Opts()...)...)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--brokers %s: %w", strings.Join(p.brokers, ","), err)}
 	}
-	return &remote{place: *p, client: cl, bus: control.NewBus(cl, p.app, slog.New(slog.DiscardHandler)), patience: e.patience}, nil
+	return &remote{place: *p, client: cl, bus: control.NewBus(cl, p.app, log), patience: e.patience}, nil
 }
 
 func (r *remote) close() { r.client.Close() }
@@ -110,6 +122,13 @@ func (r *remote) read(ctx context.Context) (string, []control.Status, []control.
 
 // ask gives Kafka some time, and explains what it means when that was not enough.
 func (r *remote) ask(ctx context.Context, question func(context.Context) error) error {
+	// Kafka is looked for first: a client goes on trying where this tells at once what is wrong.
+	if err := kafka.Reach(ctx, r.client, r.patience); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
 	bounded, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	err := question(bounded)

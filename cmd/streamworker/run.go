@@ -36,6 +36,7 @@ The exit code says why it ended: see streamworker exit-codes.`,
 			if o.Labels, err = parseLabels(labels); err != nil {
 				return usageError{err}
 			}
+			o.CheckFiles = true
 			cfg, err := config.Load(file, e.lookup, o)
 			if err != nil {
 				return err

@@ -26,7 +26,7 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.State.Dir, 0o750); err != nil {
 		return fmt.Errorf("state directory: %w; set state.dir or --state-dir to a directory that can be written", err)
 	}
-	group, err := newRemote(e, &place{brokers: cfg.Kafka.Brokers, app: cfg.App})
+	group, err := newRemote(e, &place{brokers: cfg.Kafka.Brokers, app: cfg.App, kafka: cfg.Kafka.Connection})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/topology"
 )
 
@@ -37,9 +38,9 @@ type Config struct {
 
 // Kafka says how to reach the cluster and how to be a member of the group.
 type Kafka struct {
-	Brokers          []string // host:port
-	Group            string   // by default the app's name
-	ClientID         string   // by default the app's name
+	kafka.Connection
+	Group            string // by default the app's name
+	ClientID         string // by default the app's name
 	Heartbeat        time.Duration
 	SessionTimeout   time.Duration
 	RebalanceTimeout time.Duration
@@ -119,6 +120,7 @@ type Overrides struct {
 	InstanceID string
 	StateDir   string
 	Labels     map[string]string // added to the file's
+	CheckFiles bool              // read the files that the configuration names, and report what is wrong with them
 	// Prefix is put before the names of the application, its group and all its topics, so that a trial has nothing in
 	// common with the application itself.
 	Prefix string

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/streamworker/streamworker/pkg/kafka"
 )
 
 const streams = `
@@ -18,7 +21,7 @@ streams:
   - {name: s, from: in, steps: [count, to: {topic: out, value: int}]}
 `
 
-var testEnv = map[string]string{"BROKERS": "a:1,b:2", "HOST": "web-1", "EMPTY": ""}
+var testEnv = map[string]string{"BROKERS": "a:1,b:2", "HOST": "web-1", "EMPTY": "", "PASSWORD": "s3cret"}
 
 func lookup(name string) (string, bool) { v, ok := testEnv[name]; return v, ok }
 
@@ -31,14 +34,17 @@ func mustParse(t *testing.T, src string, o Overrides) *Config {
 	return c
 }
 
-// TestFiles runs scripts: "parse" prints all the mistakes of a file, or its settings apart from the streams.
+// TestFiles runs scripts: "parse" prints all the mistakes of a file, or its settings apart from the streams; "kafka" only how Kafka is reached.
 func TestFiles(t *testing.T) {
 	datadriven.Walk(t, "testdata/files", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var o Overrides
+			env := maps.Clone(testEnv)
 			for _, arg := range d.CmdArgs {
 				switch arg.Key {
 				case "no-streams":
+				case "check-files":
+					o.CheckFiles = true
 				case "brokers":
 					o.Brokers = arg.Vals
 				case "instance-id":
@@ -52,12 +58,20 @@ func TestFiles(t *testing.T) {
 				}
 			}
 			src := d.Input
+			for strings.HasPrefix(src, "$ ") { // $ NAME=VALUE sets a variable
+				line, rest, _ := strings.Cut(src[2:], "\n")
+				name, value, _ := strings.Cut(line, "=")
+				env[name], src = value, rest
+			}
 			if !d.HasArg("no-streams") {
 				src += streams
 			}
-			c, err := Parse("app.yaml", []byte(src), lookup, o)
+			c, err := Parse("app.yaml", []byte(src), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, o)
 			if err != nil {
 				return err.Error() + "\n"
+			}
+			if d.Cmd == "kafka" {
+				return kafkaSettings(c.Kafka)
 			}
 			return settings(c)
 		})
@@ -71,11 +85,26 @@ func settings(c *Config) string {
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; name {
 		case "Path", "Topology", "Threads":
+		case "Kafka":
+			b.WriteString(kafkaSettings(c.Kafka))
 		default:
 			fmt.Fprintf(&b, "%s: %+v\n", name, v.Field(i).Interface())
 		}
 	}
 	return b.String()
+}
+
+// kafkaSettings prints how Kafka is reached; security only if there is any.
+func kafkaSettings(k Kafka) string {
+	text := fmt.Sprintf("Kafka: %v Group:%s ClientID:%s Heartbeat:%s SessionTimeout:%s RebalanceTimeout:%s TransactionTimeout:%s\n", k.Brokers,
+		k.Group, k.ClientID, k.Heartbeat, k.SessionTimeout, k.RebalanceTimeout, k.TransactionTimeout)
+	if k.TLS != (kafka.TLS{}) {
+		text += fmt.Sprintf("TLS: %+v\n", k.TLS)
+	}
+	if k.SASL.Mechanism != "" {
+		text += fmt.Sprintf("SASL: %+v\n", k.SASL)
+	}
+	return text
 }
 
 func TestExamples(t *testing.T) {

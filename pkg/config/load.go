@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/topology"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
@@ -41,18 +42,39 @@ func Parse(name string, src []byte, env func(string) (string, bool), o Overrides
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
-	r := &reader{file: f, o: o, c: &Config{Path: name}}
+	f.Override(EnvPrefix)
+	r := &reader{file: f, o: o, c: &Config{Path: name}, files: make(map[string]yamlnode.Node)}
 	r.read(f.Root().Map())
+	if o.CheckFiles {
+		for _, e := range r.c.Kafka.Check(time.Now()) {
+			r.files[e.Setting].Errorf(e.Hint, "%s", e.Message)
+		}
+	}
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return r.c, nil
 }
 
+// EnvPrefix is what the names of environment variables begin with that override the file: STREAMWORKER_KAFKA_BROKERS
+// replaces kafka.brokers. All keys outside of streams have one.
+const EnvPrefix = "STREAMWORKER_"
+
+// Environment is the connection of a command that has no file: the brokers of a flag, and what the environment says of
+// the key kafka.
+func Environment(env func(string) (string, bool), brokers []string) (kafka.Connection, error) {
+	f := yamlnode.Parse("environment", []byte("{}"), env)
+	f.Override(EnvPrefix)
+	r := &reader{file: f, o: Overrides{Brokers: brokers}, c: &Config{}, files: make(map[string]yamlnode.Node)}
+	r.kafka(f.Root().Map().Get("kafka"))
+	return r.c.Kafka.Connection, f.Err()
+}
+
 type reader struct {
-	file *yamlnode.File
-	o    Overrides
-	c    *Config
+	file  *yamlnode.File
+	o     Overrides
+	c     *Config
+	files map[string]yamlnode.Node // that name files, by path
 }
 
 func (r *reader) read(m *yamlnode.Map) {
@@ -136,6 +158,8 @@ func (r *reader) kafka(n yamlnode.Node) {
 	if len(k.Brokers) == 0 {
 		r.file.Errorf("write kafka: {brokers: [localhost:9092]}, or use --brokers", "kafka.brokers: no broker is named")
 	}
+	r.tls(m.Get("tls"))
+	r.sasl(m.Get("sasl"))
 	if k.Group = r.prefixed(r.name(m.Get("group"))); k.Group == "" {
 		k.Group = r.c.App
 	}
@@ -203,7 +227,7 @@ func (r *reader) instance(m *yamlnode.Map) {
 		}
 	}
 	labels := m.Get("labels")
-	c.Labels = labels.StringMap()
+	c.Labels = r.labels(labels)
 	if len(r.o.Labels) > 0 {
 		if c.Labels == nil {
 			c.Labels = make(map[string]string)
@@ -217,6 +241,27 @@ func (r *reader) instance(m *yamlnode.Map) {
 	}
 	c.Capacity = uint32(m.Get("capacity").Int(1, 1, 1_000_000))
 	c.Rack = m.Get("rack").String("")
+}
+
+// labels of the environment are added to those of the file.
+func (r *reader) labels(n yamlnode.Node) map[string]string {
+	found := n.StringMap()
+	text, _ := n.Override()
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			n.Errorf("write name=value, with commas between", "%q is no label", pair)
+			continue
+		}
+		if found == nil {
+			found = make(map[string]string)
+		}
+		found[name] = value
+	}
+	return found
 }
 
 func (r *reader) state(n yamlnode.Node) {

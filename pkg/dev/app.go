@@ -9,6 +9,7 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/topology"
 )
 
@@ -82,6 +83,9 @@ func (a *application) config(id, dir string, joins bool) (*config.Config, error)
 	})
 	if err != nil {
 		return nil, err
+	}
+	if a.prefix == "" { // an embedded broker, which speaks no TLS and asks for no password
+		c.Kafka.Connection = kafka.Connection{Brokers: a.brokers}
 	}
 	// Nobody else creates them here, and they need not outlive a broker.
 	c.InternalTopics = config.InternalTopics{Create: true, Replication: -1}

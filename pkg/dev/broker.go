@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/streamworker/streamworker/pkg/topics"
+	"github.com/streamworker/streamworker/pkg/kafka"
 )
 
 // Prefix begins the names of all topics and groups that a run makes on a real Kafka.
@@ -31,6 +32,7 @@ const (
 // broker is the Kafka of a run.
 type broker struct {
 	addresses []string
+	connector *kafka.Connector
 	fake      *kfake.Cluster // nil: a real one
 	prefix    string         // of what is made on it; "" on an embedded one, which ends with the run
 	created   []string       // topics, by create
@@ -39,9 +41,10 @@ type broker struct {
 }
 
 // openBroker starts an embedded broker, or connects to a real one.
-func openBroker(ctx context.Context, addresses []string) (*broker, error) {
-	b := &broker{addresses: addresses}
-	if len(addresses) == 0 {
+func openBroker(ctx context.Context, cfg Config) (*broker, error) {
+	b := &broker{addresses: cfg.Brokers}
+	var way kafka.Connection
+	if len(cfg.Brokers) == 0 {
 		// Bounds as wide as those of the configuration file.
 		fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second), kfake.GroupMaxSessionTimeout(24*time.Hour),
 			kfake.BrokerConfigs(map[string]string{"transaction.max.timeout.ms": "3600000"}))
@@ -49,18 +52,24 @@ func openBroker(ctx context.Context, addresses []string) (*broker, error) {
 			return nil, fmt.Errorf("starting the embedded broker: %w", err)
 		}
 		b.fake, b.addresses = fake, fake.ListenAddrs()
+		way.Brokers = b.addresses
 	} else {
 		var bits [4]byte
 		_, _ = rand.Read(bits[:]) // never fails
 		b.prefix = Prefix + hex.EncodeToString(bits[:]) + "-"
+		var err error
+		if way, err = cfg.connection(); err != nil {
+			return nil, err
+		}
 	}
+	b.connector = kafka.NewConnector(way, slog.New(slog.DiscardHandler))
 	var err error
 	if b.client, err = kgo.NewClient(b.options()...); err != nil {
 		b.stop()
 		return nil, fmt.Errorf("--kafka %s: %w", strings.Join(b.addresses, ","), err)
 	}
 	b.admin = kadm.NewClient(b.client)
-	if err := topics.Reach(ctx, b.client, reachTimeout); err != nil {
+	if err := kafka.Reach(ctx, b.client, reachTimeout); err != nil {
 		b.stop()
 		return nil, err
 	}
@@ -69,10 +78,8 @@ func openBroker(ctx context.Context, addresses []string) (*broker, error) {
 
 // options are those of every client of the run itself.
 func (b *broker) options(more ...kgo.Opt) []kgo.Opt {
-	return append([]kgo.Opt{
-		kgo.SeedBrokers(b.addresses...), kgo.ClientID("streamworker-dev"), kgo.MetadataMinAge(250 * time.Millisecond),
-		kgo.DisableClientMetrics(), kgo.AlwaysRetryEOF(),
-	}, more...)
+	own := append(b.connector.Options(nil), kgo.ClientID("streamworker-dev"), kgo.MetadataMinAge(250*time.Millisecond), kgo.DisableClientMetrics())
+	return append(own, more...)
 }
 
 // create makes topics of so many partitions.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/kafka"
 )
 
 // Config says what a trial run does.
@@ -22,6 +25,18 @@ type Config struct {
 	Logger *slog.Logger // of the instances; nil: none
 
 	wordCount []byte // another configuration of it, for tests
+}
+
+// connection is the way to the real Kafka, as the file says, or without one the environment.
+func (c Config) connection() (kafka.Connection, error) {
+	if c.File == "" {
+		return config.Environment(c.Lookup, c.Brokers)
+	}
+	app, err := config.Load(c.File, c.Lookup, config.Overrides{Brokers: c.Brokers})
+	if err != nil {
+		return kafka.Connection{}, err
+	}
+	return app.Kafka.Connection, nil
 }
 
 // maxRate is what one process is asked to write, lines per second.

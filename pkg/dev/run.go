@@ -53,7 +53,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config, screen *Screen) 
 	if err := cfg.Validate(); err != nil {
 		return Summary{}, err
 	}
-	b, err := openBroker(ctx, cfg.Brokers)
+	b, err := openBroker(ctx, cfg)
 	if err != nil {
 		return Summary{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/group"
 	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/tasks"
@@ -37,10 +38,11 @@ const (
 
 // Instance is one streamworker. Run may be called once.
 type Instance struct {
-	cfg  *config.Config
-	opts Options
-	log  *slog.Logger
-	id   string
+	cfg       *config.Config
+	opts      Options
+	connector *kafka.Connector
+	log       *slog.Logger
+	id        string
 
 	started  time.Time
 	random   uint64
@@ -76,8 +78,9 @@ func New(cfg *config.Config, opts Options) *Instance {
 		log = slog.New(slog.DiscardHandler)
 	}
 	id := instanceID(cfg)
+	log = log.With("app", cfg.App, "instance", id)
 	return &Instance{
-		cfg: cfg, opts: opts, log: log.With("app", cfg.App, "instance", id), id: id,
+		cfg: cfg, opts: opts, connector: kafka.NewConnector(cfg.Kafka.Connection, log.With("component", "kafka")), log: log, id: id,
 		started: time.Now(), random: randomBits(), stop: make(chan struct{}),
 	}
 }
@@ -196,6 +199,9 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 	}
 	if p.clients, err = i.newClients(); err != nil {
 		return nil, err
+	}
+	if c.Kafka.SecretInClear() {
+		i.log.Warn("the password or token crosses the network in clear: set kafka.tls, or use SCRAM", "component", "kafka")
 	}
 	if err := i.reach(ctx, p.clients.admin); err != nil {
 		return nil, err

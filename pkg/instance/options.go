@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
-	"net"
 	"os"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/tasks"
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	// ReachTimeout is how long to wait for Kafka at the start; default 30 s.
 	ReachTimeout time.Duration
 	// Dialer replaces the way to the brokers, for tests.
-	Dialer func(ctx context.Context, network, host string) (net.Conn, error)
+	Dialer kafka.DialFunc
 	// StateFS replaces the disk under the tasks' state, for tests.
 	StateFS vfs.FS
 }
@@ -48,20 +48,13 @@ type clients struct {
 }
 
 func (i *Instance) kafkaOptions(purpose string, more ...kgo.Opt) []kgo.Opt {
-	k := i.cfg.Kafka
-	opts := []kgo.Opt{
-		kgo.SeedBrokers(k.Brokers...),
-		kgo.ClientID(k.ClientID + "-" + i.id + purpose),
+	opts := append(i.connector.Options(i.opts.Dialer),
+		kgo.ClientID(i.cfg.Kafka.ClientID+"-"+i.id+purpose),
 		// After a leader has moved, look for the new one soon.
-		kgo.MetadataMinAge(250 * time.Millisecond),
+		kgo.MetadataMinAge(250*time.Millisecond),
 		kgo.DisableClientMetrics(),
-		// A connection that ends before its first answer is one to a broker that is about to end.
-		kgo.AlwaysRetryEOF(),
 		kgo.WithLogger(kafkaLogger{i.log.With("component", "kafka", "client", purpose)}),
-	}
-	if i.opts.Dialer != nil {
-		opts = append(opts, kgo.Dialer(i.opts.Dialer))
-	}
+	)
 	return append(opts, more...)
 }
 

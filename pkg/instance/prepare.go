@@ -10,6 +10,7 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/group"
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/tasks"
 	"github.com/streamworker/streamworker/pkg/topics"
@@ -83,7 +84,7 @@ func (i *Instance) reach(ctx context.Context, cl *kgo.Client) error {
 	if wait <= 0 {
 		wait = unreachableAfter
 	}
-	if err := topics.Reach(ctx, cl, wait); err != nil {
+	if err := kafka.Reach(ctx, cl, wait); err != nil {
 		return fmt.Errorf("starting %s: %w", i.cfg.App, err)
 	}
 	return nil

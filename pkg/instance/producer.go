@@ -23,8 +23,7 @@ func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
 	}
 	dial := i.opts.Dialer
 	if dial == nil {
-		d := &net.Dialer{Timeout: 10 * time.Second}
-		dial = d.DialContext
+		dial = new(net.Dialer).DialContext
 	}
 	fenced := func(ctx context.Context, network, host string) (net.Conn, error) {
 		conn, err := dial(ctx, network, host)
@@ -39,7 +38,7 @@ func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
 		kgo.MaxBufferedRecords(maxBufferedRecords),
 		kgo.MaxBufferedBytes(maxBufferedBytes),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
-		kgo.Dialer(fenced),
+		i.connector.Dialer(fenced),
 	}
 	if i.cfg.Guarantee == config.ExactlyOnce {
 		opts = append(opts, kgo.TransactionalID(transactionalID(i.cfg.App, i.id)), kgo.TransactionTimeout(i.cfg.Kafka.TransactionTimeout))

@@ -18,8 +18,6 @@ var (
 	ErrDenied = errors.New("not authorized")
 	// ErrRefused is returned when the broker refuses to create a topic for another reason.
 	ErrRefused = errors.New("topic was not created")
-	// ErrUnreachable is returned when no broker answers in time.
-	ErrUnreachable = errors.New("cannot reach Kafka")
 )
 
 // denied says which right is missing on which resource. resource reads as in Kafka's own tools, e.g. "topic orders".
@@ -35,15 +33,6 @@ func isDenied(err error) bool {
 
 // unanswered wraps the error of a request that got no answer.
 func unanswered(cl *kgo.Client, doing string, cause error) error {
-	return fmt.Errorf("%s: %w at %s: %w: check that the address is right, that a broker serves there and that no firewall is between",
-		doing, ErrUnreachable, seeds(cl), cause)
-}
-
-// seeds is the client's list of addresses as the user gave it.
-func seeds(cl *kgo.Client) string {
-	brokers, ok := cl.OptValue(kgo.SeedBrokers).([]string)
-	if !ok || len(brokers) == 0 {
-		return "the configured brokers"
-	}
-	return strings.Join(brokers, ", ")
+	brokers, _ := cl.OptValue(kgo.SeedBrokers).([]string)
+	return fmt.Errorf("%s: no answer from Kafka at %s: %w", doing, strings.Join(brokers, ", "), cause)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -284,46 +283,5 @@ func TestRefusedByAccessControl(t *testing.T) {
 				t.Errorf("want %q, got %v", test.want, err)
 			}
 		})
-	}
-}
-
-func TestReachWithWrongCredentials(t *testing.T) {
-	cluster := fake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "app", "app"))
-	cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
-		cluster.KeepControl()
-		resp := kreq.ResponseKind().(*kmsg.SASLAuthenticateResponse)
-		resp.ErrorCode = kerr.SaslAuthenticationFailed.Code
-		return resp, nil, true
-	})
-	cl := client(t, kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.SASL(plain.Auth{User: "app", Pass: "wrong"}.AsMechanism()))
-	// A wait of an hour: it must not wait for what only the user can change.
-	err := topics.Reach(t.Context(), cl, time.Hour)
-	if !errors.Is(err, topics.ErrUnreachable) || !errors.Is(err, kerr.SaslAuthenticationFailed) {
-		t.Errorf("want both the kind and the cause, got %v", err)
-	}
-}
-
-func TestReach(t *testing.T) {
-	if err := topics.Reach(t.Context(), kafka(t), time.Minute); err != nil {
-		t.Error(err)
-	}
-
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := nobody.Addr().String()
-	if err := nobody.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cl := client(t, kgo.SeedBrokers(address))
-	err = topics.Reach(t.Context(), cl, 500*time.Millisecond)
-	if !errors.Is(err, topics.ErrUnreachable) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("want an error that names %s and the cause, got %v", address, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := topics.Reach(ctx, cl, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: got %v", err)
 	}
 }

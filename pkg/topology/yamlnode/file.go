@@ -3,6 +3,7 @@ package yamlnode
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
@@ -15,6 +16,7 @@ type File struct {
 	root     ast.Node
 	anchors  map[string]ast.Node
 	lookup   func(string) (string, bool)
+	prefix   string // of variables that override values; "": none do
 	problems Problems
 }
 
@@ -45,6 +47,20 @@ func Parse(name string, src []byte, lookup func(string) (string, bool)) *File {
 	return f
 }
 
+// Override lets environment variables replace single values, outside of lists. The variable of the value a.b is the
+// prefix and A_B. An empty one counts as not set.
+func (f *File) Override(prefix string) { f.prefix = prefix }
+
+// override is the variable that replaces the value of that path, if it is set.
+func (f *File) override(path string) (name, text string, set bool) {
+	if f.prefix == "" || f.lookup == nil || strings.Contains(path, "[") {
+		return "", "", false
+	}
+	name = f.prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+	text, _ = f.lookup(name)
+	return name, text, text != ""
+}
+
 // Root is the file's top value; absent if the file could not be parsed.
 func (f *File) Root() Node { return Node{f: f, n: f.root} }
 
@@ -63,6 +79,12 @@ func (f *File) Errorf(hint, format string, args ...any) {
 
 func (f *File) add(p Problem) {
 	p.File = f.name
+	f.problems = append(f.problems, p)
+}
+
+// addElsewhere records a problem with an environment variable.
+func (f *File) addElsewhere(variable string, p Problem) {
+	p.File = "environment variable " + variable
 	f.problems = append(f.problems, p)
 }
 

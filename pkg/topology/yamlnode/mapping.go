@@ -20,6 +20,7 @@ type field struct {
 
 // Map reads the value as a mapping; anything else but an absent value is a problem.
 func (n Node) Map() *Map {
+	n = n.written()
 	m := &Map{node: n}
 	if n.Exists() {
 		m.collect(n, 0)
@@ -83,10 +84,14 @@ func (m *Map) find(name string) (Node, bool) {
 // Get returns the field of that name, absent if the mapping has none.
 func (m *Map) Get(name string) Node {
 	m.asked = append(m.asked, name)
-	if n, ok := m.find(name); ok {
-		return n
+	n, ok := m.find(name)
+	if !ok {
+		n = Node{f: m.node.f, path: join(m.node.path, name)}
 	}
-	return Node{f: m.node.f, path: join(m.node.path, name)}
+	if variable, text, set := m.node.f.override(n.path); set {
+		n.variable, n.text = variable, text
+	}
+	return n
 }
 
 // Require is Get for a field that must be there.

@@ -19,6 +19,9 @@ type Node struct {
 	n    ast.Node // nil: absent
 	key  ast.Node // the key it stands under, if any: where to point when the value itself is empty
 	path string   // e.g. "kafka.brokers", for messages
+
+	variable string // of the environment, whose text replaces the value; "": none
+	text     string
 }
 
 // Absent is a value that the file of near does not have.
@@ -26,6 +29,9 @@ func Absent(near Node) Node { return Node{f: near.f, path: near.path} }
 
 // Exists reports whether the file has this value and it is not null.
 func (n Node) Exists() bool {
+	if n.variable != "" {
+		return true
+	}
 	v := n.value()
 	return v != nil && v.Type() != ast.NullType
 }
@@ -52,6 +58,10 @@ func (n Node) place() (line, column int) {
 
 // Errorf records a problem with this value; hint says what to do and may be empty.
 func (n Node) Errorf(hint, format string, args ...any) {
+	if n.variable != "" {
+		n.f.addElsewhere(n.variable, Problem{Message: n.prefix() + fmt.Sprintf(format, args...), Hint: hint, Caret: -1})
+		return
+	}
 	line, column := n.place()
 	n.f.add(Problem{Line: line, Column: column, Message: n.prefix() + fmt.Sprintf(format, args...), Hint: hint, Caret: -1})
 }
@@ -140,6 +150,12 @@ func joined(v ast.Node) ast.Node {
 	return ast.String(&whole)
 }
 
+// Override is the text by which the environment replaces the value, if it does.
+func (n Node) Override() (string, bool) { return n.text, n.variable != "" }
+
+// written is the value as the file has it: the environment replaces only single values.
+func (n Node) written() Node { n.variable, n.text = "", ""; return n }
+
 // kind names what the file has there, for messages.
 func (n Node) kind() string {
 	switch v := n.value().(type) {
@@ -158,6 +174,7 @@ func (n Node) kind() string {
 
 // List returns the items of a list; anything else than a list is a problem.
 func (n Node) List() []Node {
+	n = n.written()
 	v := n.value()
 	if !n.Exists() {
 		return nil
@@ -185,7 +202,10 @@ func (n Node) IsMap() bool {
 }
 
 // IsList reports whether the value is a list.
-func (n Node) IsList() bool { _, ok := n.value().(*ast.SequenceNode); return ok }
+func (n Node) IsList() bool {
+	_, ok := n.value().(*ast.SequenceNode)
+	return ok && n.variable == ""
+}
 
 // Named returns the node with another name for messages.
 func (n Node) Named(path string) Node { n.path = path; return n }

@@ -33,6 +33,9 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 // expanded is Text with references to the environment resolved. It reports a value that is no scalar and
 // a name that is not set.
 func (n Node) expanded() (string, bool) {
+	if n.variable != "" {
+		return n.text, true
+	}
 	text, ok := n.Text()
 	if !ok {
 		if n.Exists() {
@@ -78,7 +81,7 @@ func (n Node) Strings() []string {
 
 // StringMap returns a mapping of names to texts; nil if absent.
 func (n Node) StringMap() map[string]string {
-	if !n.Exists() {
+	if n = n.written(); !n.Exists() {
 		return nil
 	}
 	m := n.Map()

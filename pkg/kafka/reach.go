@@ -1,0 +1,75 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// pause is the time between two attempts.
+const pause = 200 * time.Millisecond
+
+// doubt is how long brokers are tried that close each connection: most likely the settings do not fit the port, but
+// brokers that are stopping do it as well.
+const doubt = 5 * time.Second
+
+// Reach waits until a broker answers, at most for wait, so that a client may start a little before its Kafka.
+// Otherwise it returns ErrUnreachable with the addresses tried, the last cause, and what to do. What waiting does not cure, such
+// as wrong credentials, is not tried again.
+func Reach(ctx context.Context, cl *kgo.Client, wait time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var last error
+	var doubtful time.Time // since when connections are closed at once
+	for {
+		err := cl.Ping(bounded)
+		if err == nil {
+			return nil
+		}
+		// The end of the wait says less than what was seen before it.
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err
+		}
+		text, final := meaning(err)
+		switch {
+		case text == "":
+			doubtful = time.Time{}
+		case doubtful.IsZero():
+			doubtful = time.Now()
+		}
+		if final || text != "" && time.Since(doubtful) > doubt {
+			return unreachable(cl, err)
+		}
+		if !sleep(bounded) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return unreachable(cl, last)
+		}
+	}
+}
+
+func unreachable(cl *kgo.Client, cause error) error {
+	brokers, _ := cl.OptValue(kgo.SeedBrokers).([]string)
+	at := strings.Join(brokers, ", ")
+	if text, _ := meaning(cause); text != "" {
+		return fmt.Errorf("%w at %s: %w", ErrUnreachable, at, Explain(cause))
+	}
+	return fmt.Errorf("%w at %s: %w: check that the address is right, that a broker serves there and that no firewall is between", ErrUnreachable, at, cause)
+}
+
+// sleep tells whether ctx lasted for a pause.
+func sleep(ctx context.Context) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
