@@ -11,10 +11,12 @@
 #   kafka.sh run COMMAND...          start one in a temporary directory, run COMMAND with
 #                                    STREAMWORKER_TEST_BROKERS set, stop it, remove the directory
 #   kafka.sh consumer-groups ARGS... Kafka's own kafka-consumer-groups
+#   kafka.sh acls ARGS...            Kafka's own kafka-acls
 #
 # Needs a JDK 17 or newer, and Maven for the first start.
 # Settings: KAFKA_VERSION, KAFKA_HEAP (JVM options), KAFKA_CACHE (the jars), KAFKA_EXTRA_CONFIG (lines for
-# server.properties), KAFKA_FORMAT_ARGS (for the storage format, e.g. --feature transaction.version=1).
+# server.properties), KAFKA_LISTENERS (more listeners for up, as NAME:PROTOCOL, e.g. "TLS:SSL OTHER:SASL_SSL"; their
+# addresses are in DIR/listeners, one "NAME ADDRESS" a line), KAFKA_FORMAT_ARGS (for the storage format, e.g. --feature transaction.version=1).
 set -euo pipefail
 
 KAFKA_VERSION=${KAFKA_VERSION:-4.4.0}
@@ -75,6 +77,20 @@ free_port() {
   die "no free port found"
 }
 
+# more_listeners DIR PORT...: chooses the ports of KAFKA_LISTENERS, other than the given ones, and writes DIR/listeners.
+more_listeners() {
+  local dir=$1 listener port used
+  shift
+  used=" $* "
+  : >"$dir/listeners"
+  for listener in ${KAFKA_LISTENERS:-}; do
+    port=$(free_port)
+    while [[ $used == *" $port "* ]]; do port=$(free_port); done
+    used+="$port "
+    echo "${listener%%:*} 127.0.0.1:$port" >>"$dir/listeners"
+  done
+}
+
 # nodes DIR: the number of nodes in the cluster that the node on DIR belongs to.
 nodes() { if [ -f "$1/voters" ]; then tr ',' '\n' <"$1/voters" | wc -l; else echo 1; fi; }
 
@@ -84,6 +100,11 @@ configure() { # DIR PORT CONTROLLER_PORT
     id=$(cat "$1/id")
     voters=$(cat "$1/voters")
   fi
+  local name address more="" protocols=""
+  if [ -f "$1/listeners" ]; then
+    while read -r name address; do more+=",$name://$address"; done <"$1/listeners"
+  fi
+  for name in ${KAFKA_LISTENERS:-}; do protocols+=",$name"; done
   copies=$(nodes "$1")
   if [ "$copies" -gt 3 ]; then copies=3; fi
   insync=$(((copies + 1) / 2))
@@ -104,9 +125,9 @@ LOG
 process.roles=broker,controller
 node.id=$id
 controller.quorum.voters=$voters
-listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
-advertised.listeners=PLAINTEXT://127.0.0.1:$2
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3$more
+advertised.listeners=PLAINTEXT://127.0.0.1:$2$more
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocols
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs=$1/data
@@ -142,6 +163,7 @@ up() { # DIR [PORT]
     cport=$(free_port)
     while [ "$cport" = "$port" ]; do cport=$(free_port); done
     echo "$cport" >"$dir/controller-port"
+    more_listeners "$dir" "$port" "$cport"
     echo "127.0.0.1:$port" >"$dir/address"
   fi
   configure "$dir" "$port" "$cport"
@@ -232,9 +254,15 @@ run() { # COMMAND...
   "$@"
 }
 
-[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | consumer-groups ARGS..."
+[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | consumer-groups ARGS... | acls ARGS..."
 command=$1
 shift
+tool() { # CLASS ARGS...
+  need_java
+  libs
+  exec "$java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$KAFKA_CACHE/lib/*" "$@"
+}
+
 case $command in
 libs) libs ;;
 up) up "$@" ;;
@@ -242,10 +270,7 @@ down) down "$@" ;;
 kill) kill_hard "$@" ;;
 cluster) cluster "$@" ;;
 run) run "$@" ;;
-consumer-groups)
-  need_java
-  libs
-  exec "$java" -Xmx256m -XX:TieredStopAtLevel=1 -cp "$KAFKA_CACHE/lib/*" org.apache.kafka.tools.consumer.group.ConsumerGroupCommand "$@"
-  ;;
+consumer-groups) tool org.apache.kafka.tools.consumer.group.ConsumerGroupCommand "$@" ;;
+acls) tool org.apache.kafka.tools.AclCommand "$@" ;;
 *) die "unknown command $command" ;;
 esac

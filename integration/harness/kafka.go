@@ -23,6 +23,8 @@ type Kafka struct {
 	Address string // of several brokers, with commas between
 	dir     string // of the one started here; "": not ours to stop
 	config  string // more lines of its server.properties
+
+	listeners string // more listeners, as kafka.sh takes them
 }
 
 // Existing is the Kafka of STREAMWORKER_TEST_BROKERS; false: the variable is not set.
@@ -32,12 +34,14 @@ func Existing() (*Kafka, bool) {
 }
 
 // NewKafka starts a Kafka on a new directory. config is added to its server.properties. Stop it with Remove.
-func NewKafka(config ...string) (*Kafka, error) {
+func NewKafka(config ...string) (*Kafka, error) { return newKafka("", config) }
+
+func newKafka(listeners string, config []string) (*Kafka, error) {
 	dir, err := os.MkdirTemp("", "streamworker-kafka-")
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{dir: dir, config: strings.Join(config, "\n")}
+	k := &Kafka{dir: dir, config: strings.Join(config, "\n"), listeners: listeners}
 	if err := k.up(); err != nil {
 		k.Remove() // an interrupt may have left the broker running
 		return nil, err
@@ -48,7 +52,13 @@ func NewKafka(config ...string) (*Kafka, error) {
 // OwnKafka starts a Kafka for this test alone.
 func OwnKafka(t testing.TB, config ...string) *Kafka {
 	t.Helper()
-	k, err := NewKafka(config...)
+	return OwnKafkaListening(t, "", config...)
+}
+
+// OwnKafkaListening is OwnKafka with more listeners, each NAME:PROTOCOL, with spaces between; see Listener.
+func OwnKafkaListening(t testing.TB, listeners string, config ...string) *Kafka {
+	t.Helper()
+	k, err := newKafka(listeners, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +78,29 @@ func (k *Kafka) up() error {
 // script runs scripts/kafka.sh and returns what it prints.
 func (k *Kafka) script(args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(Root(), "scripts", "kafka.sh"), args...)
-	cmd.Env = append(os.Environ(), "KAFKA_EXTRA_CONFIG="+k.config)
+	cmd.Env = append(os.Environ(), "KAFKA_EXTRA_CONFIG="+k.config, "KAFKA_LISTENERS="+k.listeners)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("kafka.sh %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	return stdout.String(), nil
+}
+
+// Listener is the address of one of the listeners given to OwnKafkaListening.
+func (k *Kafka) Listener(t testing.TB, name string) string {
+	t.Helper()
+	lines, err := os.ReadFile(filepath.Join(k.dir, "listeners"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(lines)) {
+		if found, address, _ := strings.Cut(strings.TrimSpace(line), " "); found == name {
+			return address
+		}
+	}
+	t.Fatalf("Kafka has no listener %s: %s", name, lines)
+	return ""
 }
 
 // Restart stops the broker and starts it again with its data, on the same port.
@@ -107,6 +133,14 @@ func (k *Kafka) ConsumerGroups(t testing.TB, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// ACLs runs Kafka's own kafka-acls.
+func (k *Kafka) ACLs(t testing.TB, args ...string) {
+	t.Helper()
+	if _, err := k.script(append([]string{"acls"}, args...)...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Client is a client that lives as long as the test.
