@@ -67,7 +67,7 @@ func (p *place) resolve(e *env, remote bool) (*place, error) {
 	case asked && r.app == "":
 		return nil, usageError{errors.New("--brokers needs the application's name too: --app NAME, or its -c FILE")}
 	case p.app != "" && !canAsk:
-		return nil, usageError{errors.New("--app needs Kafka's address too: --brokers ADDRESS")}
+		return nil, usageError{errors.New("--app needs Kafka's address too: --brokers ADDRESS, or STREAMWORKER_KAFKA_BROKERS")}
 	case remote && !canAsk:
 		return nil, usageError{errors.New("--instance and --selector go through Kafka: give --brokers ADDRESS --app NAME, or -c FILE")}
 	case asked || remote:

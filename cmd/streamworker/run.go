@@ -10,9 +10,7 @@ import (
 )
 
 func newRun(e *env) *cobra.Command {
-	var file string
-	var o config.Overrides
-	var labels []string
+	var from runFlags
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run an instance",
@@ -29,28 +27,45 @@ The exit code says why it ended: see streamworker exit-codes.`,
   streamworker run -c words.yaml --instance-id worker-2 --state-dir /data/words-2 --label pool=blue`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return usageError{fmt.Errorf("which application? -c FILE")}
-			}
-			var err error
-			if o.Labels, err = parseLabels(labels); err != nil {
-				return usageError{err}
-			}
-			o.CheckFiles = true
-			cfg, err := config.Load(file, e.lookup, o)
+			cfg, err := from.load(e, true)
 			if err != nil {
 				return err
 			}
 			return serve(cmd.Context(), e, cfg)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVarP(&file, "config", "c", "", "configuration `file` of the application")
-	f.StringSliceVar(&o.Brokers, "brokers", nil, "Kafka's `addresses`, instead of kafka.brokers")
-	f.StringVar(&o.InstanceID, "instance-id", "", "`id` of this instance, instead of instance_id")
-	f.StringVar(&o.StateDir, "state-dir", "", "`directory` for state, instead of state.dir")
-	f.StringArrayVar(&labels, "label", nil, "a `name=value` that selectors find, added to labels; may be given several times")
+	from.register(cmd)
 	return cmd
+}
+
+// runFlags are the flags that make up a configuration.
+type runFlags struct {
+	file      string
+	overrides config.Overrides
+	labels    []string
+}
+
+func (r *runFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&r.file, "config", "c", "", "configuration `file` of the application")
+	f.StringSliceVar(&r.overrides.Brokers, "brokers", nil, "Kafka's `addresses`, instead of kafka.brokers")
+	f.StringVar(&r.overrides.InstanceID, "instance-id", "", "`id` of this instance, instead of instance_id")
+	f.StringVar(&r.overrides.StateDir, "state-dir", "", "`directory` for state, instead of state.dir")
+	f.StringArrayVar(&r.labels, "label", nil, "a `name=value` that selectors find, added to labels; may be given several times")
+}
+
+// load reads the configuration, and on request the certificates and secrets that it names.
+func (r *runFlags) load(e *env, files bool) (*config.Config, error) {
+	if r.file == "" {
+		return nil, usageError{fmt.Errorf("which application? -c FILE")}
+	}
+	var err error
+	o := r.overrides
+	o.CheckFiles = files
+	if o.Labels, err = parseLabels(r.labels); err != nil {
+		return nil, usageError{err}
+	}
+	return config.Load(r.file, e.lookup, o)
 }
 
 func parseLabels(pairs []string) (map[string]string, error) {

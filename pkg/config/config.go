@@ -5,6 +5,7 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/topology"
+	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
 // Config is a checked configuration: every field has its final value.
@@ -34,6 +35,9 @@ type Config struct {
 
 	Admin Admin
 	Log   Log
+
+	fields  []*yamlnode.Field // as they were read
+	streams any               // as the file has them
 }
 
 // Kafka says how to reach the cluster and how to be a member of the group.

@@ -84,7 +84,7 @@ func settings(c *Config) string {
 	v := reflect.ValueOf(*c)
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; name {
-		case "Path", "Topology", "Threads":
+		case "Path", "Topology", "Threads", "fields", "streams":
 		case "Kafka":
 			b.WriteString(kafkaSettings(c.Kafka))
 		default:

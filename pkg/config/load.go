@@ -43,7 +43,7 @@ func Parse(name string, src []byte, env func(string) (string, bool), o Overrides
 		return nil, err
 	}
 	f.Override(EnvPrefix)
-	r := &reader{file: f, o: o, c: &Config{Path: name}, files: make(map[string]yamlnode.Node)}
+	r := newReader(f, name, o)
 	r.read(f.Root().Map())
 	if o.CheckFiles {
 		for _, e := range r.c.Kafka.Check(time.Now()) {
@@ -53,7 +53,12 @@ func Parse(name string, src []byte, env func(string) (string, bool), o Overrides
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
+	r.c.fields, r.c.streams = f.Fields(), streamsOf(src)
 	return r.c, nil
+}
+
+func newReader(f *yamlnode.File, name string, o Overrides) *reader {
+	return &reader{file: f, o: o, c: &Config{Path: name}, files: make(map[string]yamlnode.Node)}
 }
 
 // EnvPrefix is what the names of environment variables begin with that override the file: STREAMWORKER_KAFKA_BROKERS
@@ -65,7 +70,7 @@ const EnvPrefix = "STREAMWORKER_"
 func Environment(env func(string) (string, bool), brokers []string) (kafka.Connection, error) {
 	f := yamlnode.Parse("environment", []byte("{}"), env)
 	f.Override(EnvPrefix)
-	r := &reader{file: f, o: Overrides{Brokers: brokers}, c: &Config{}, files: make(map[string]yamlnode.Node)}
+	r := newReader(f, "", Overrides{Brokers: brokers})
 	r.kafka(f.Root().Map().Get("kafka"))
 	return r.c.Kafka.Connection, f.Err()
 }
@@ -80,7 +85,7 @@ type reader struct {
 func (r *reader) read(m *yamlnode.Map) {
 	c := r.c
 	app := m.Require("app", "name the application: it is the group's id and the prefix of its internal topics")
-	c.App = r.prefixed(r.name(app))
+	c.App = r.prefixed(r.name(app, ""))
 	r.kafka(m.Get("kafka"))
 	r.internalTopics(m.Get("internal_topics"))
 	r.guarantee(m.Get("guarantee"))
@@ -112,8 +117,8 @@ func (r *reader) commitInterval(n yamlnode.Node) {
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,200}$`)
 
 // name reads something that becomes part of topic names or paths.
-func (r *reader) name(n yamlnode.Node) string {
-	s := n.String("")
+func (r *reader) name(n yamlnode.Node, def string) string {
+	s := n.String(def)
 	if s != "" && (!legalName.MatchString(s) || s == "." || s == "..") {
 		n.Errorf("use at most 200 letters, digits, '.', '_' and '-'", "%q is no lawful name", s)
 	} else if s == "" && n.Exists() {
@@ -155,13 +160,15 @@ func (r *reader) kafka(n yamlnode.Node) {
 			}
 		}
 	}
+	brokers.Become(k.Brokers)
 	if len(k.Brokers) == 0 {
 		r.file.Errorf("write kafka: {brokers: [localhost:9092]}, or use --brokers", "kafka.brokers: no broker is named")
 	}
 	r.tls(m.Get("tls"))
 	r.sasl(m.Get("sasl"))
-	if k.Group = r.prefixed(r.name(m.Get("group"))); k.Group == "" {
-		k.Group = r.c.App
+	group := m.Get("group")
+	if k.Group = r.name(group, r.c.App); group.Exists() {
+		k.Group = r.prefixed(k.Group)
 	}
 	k.ClientID = m.Get("client_id").String(r.c.App)
 	heartbeat := m.Get("heartbeat")
@@ -219,9 +226,11 @@ func (r *reader) guarantee(n yamlnode.Node) {
 
 func (r *reader) instance(m *yamlnode.Map) {
 	c := r.c
-	c.InstanceID = r.name(m.Get("instance_id"))
+	id := m.Get("instance_id")
+	c.InstanceID = r.name(id, "")
 	if r.o.InstanceID != "" {
 		c.InstanceID = r.o.InstanceID
+		id.Become(c.InstanceID)
 		if !legalName.MatchString(c.InstanceID) {
 			r.file.Errorf("use at most 200 letters, digits, '.', '_' and '-'", "--instance-id: %q is no lawful name", c.InstanceID)
 		}
@@ -234,6 +243,7 @@ func (r *reader) instance(m *yamlnode.Map) {
 		}
 		maps.Copy(c.Labels, r.o.Labels)
 	}
+	labels.Become(c.Labels)
 	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
 		if name == "" || strings.ContainsAny(name+c.Labels[name], "=, \t\n") {
 			labels.Errorf("selectors are written name=value, so use neither '=' nor ',' nor spaces", "%s=%s cannot be a label", name, c.Labels[name])
@@ -266,9 +276,11 @@ func (r *reader) labels(n yamlnode.Node) map[string]string {
 
 func (r *reader) state(n yamlnode.Node) {
 	m, s := n.Map(), &r.c.State
-	s.Dir = m.Get("dir").String(filepath.Join("/var/lib/streamworker", r.c.App))
+	dir := m.Get("dir")
+	s.Dir = dir.String(filepath.Join("/var/lib/streamworker", r.c.App))
 	if r.o.StateDir != "" {
 		s.Dir = r.o.StateDir
+		dir.Become(s.Dir)
 	}
 	s.BlockCache = m.Get("block_cache").Size(128*mib, mib, tib)
 	s.Memtables = m.Get("memtables").Size(128*mib, mib, tib)
@@ -307,6 +319,7 @@ func (r *reader) admin(n yamlnode.Node) {
 			listen.Errorf("write host:port, or :PORT for this host only", "%v", err)
 		} else if host, port, _ := net.SplitHostPort(address); host == "" {
 			address = net.JoinHostPort("127.0.0.1", port)
+			listen.Become(address)
 		}
 	}
 	r.c.Admin.Listen = address

@@ -133,7 +133,7 @@ func (r *reader) filePath(n yamlnode.Node) string {
 }
 
 func (r *reader) secret(n yamlnode.Node) kafka.Secret {
-	s := n.String("")
+	s := n.Secret()
 	if s == "" && n.Exists() {
 		n.Errorf("", "the secret is empty")
 	}

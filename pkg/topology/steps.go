@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
@@ -26,6 +27,9 @@ type cutter struct {
 }
 
 var stepNames = []string{"filter", "map", "flat_map", "rekey", "count", "sum", "min", "max", "reduce", "to"}
+
+// StepNames are the names of all steps.
+func StepNames() []string { return slices.Clone(stepNames) }
 
 // begin makes the segment's source what the next step sees.
 func (c *cutter) begin(s *segment) {

@@ -18,12 +18,14 @@ type File struct {
 	lookup   func(string) (string, bool)
 	prefix   string // of variables that override values; "": none do
 	problems Problems
+	fields   []*Field
+	byPath   map[string]*Field
 }
 
 // Parse reads src. lookup resolves ${NAME} in values; nil leaves them as they are. A file that is not
 // YAML gives a File with an empty root and the reason among its problems.
 func Parse(name string, src []byte, lookup func(string) (string, bool)) *File {
-	f := &File{name: name, lookup: lookup, anchors: make(map[string]ast.Node)}
+	f := &File{name: name, lookup: lookup, anchors: make(map[string]ast.Node), byPath: make(map[string]*Field)}
 	parsed, err := parser.ParseBytes(src, 0)
 	if err != nil {
 		f.syntaxError(err)
@@ -51,12 +53,17 @@ func Parse(name string, src []byte, lookup func(string) (string, bool)) *File {
 // prefix and A_B. An empty one counts as not set.
 func (f *File) Override(prefix string) { f.prefix = prefix }
 
+// Variable is the name of the environment variable for a path.
+func Variable(prefix, path string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
 // override is the variable that replaces the value of that path, if it is set.
 func (f *File) override(path string) (name, text string, set bool) {
 	if f.prefix == "" || f.lookup == nil || strings.Contains(path, "[") {
 		return "", "", false
 	}
-	name = f.prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+	name = Variable(f.prefix, path)
 	text, _ = f.lookup(name)
 	return name, text, text != ""
 }

@@ -45,8 +45,8 @@ func (m *Map) collect(n Node, depth int) {
 		child := Node{f: n.f, n: kv.Value, key: kv.Key}
 		if kv.Key.IsMergeKey() {
 			child = child.Named(n.path)
-			if child.IsList() {
-				merged = append(merged, child.List()...)
+			if child.isList() {
+				merged = append(merged, child.items()...)
 			} else {
 				merged = append(merged, child)
 			}
@@ -91,12 +91,16 @@ func (m *Map) Get(name string) Node {
 	if variable, text, set := m.node.f.override(n.path); set {
 		n.variable, n.text = variable, text
 	}
+	if n.f != nil {
+		n.f.field(n.path)
+	}
 	return n
 }
 
 // Require is Get for a field that must be there.
 func (m *Map) Require(name, hint string) Node {
 	n := m.Get(name)
+	n.f.field(n.path).Required = true
 	if !n.Exists() {
 		m.node.Errorf(hint, "%s is missing", name)
 	}

@@ -77,7 +77,7 @@ func (n Node) prefix() string {
 // the text, and shows the line of it. The place in the file is exact for text written on one line or
 // as a literal block; for folded text it is the start of the value.
 func (n Node) ExprErrorf(line, column int, hint, format string, args ...any) {
-	text, _ := n.Text()
+	text, _ := n.scalar()
 	lines := strings.Split(text, "\n")
 	p := Problem{Message: n.prefix() + fmt.Sprintf(format, args...), Hint: hint, Caret: -1}
 	if line >= 1 && line <= len(lines) {
@@ -174,7 +174,11 @@ func (n Node) kind() string {
 
 // List returns the items of a list; anything else than a list is a problem.
 func (n Node) List() []Node {
-	n = n.written()
+	n.recordKind(List)
+	return n.written().items()
+}
+
+func (n Node) items() []Node {
 	v := n.value()
 	if !n.Exists() {
 		return nil
@@ -203,6 +207,11 @@ func (n Node) IsMap() bool {
 
 // IsList reports whether the value is a list.
 func (n Node) IsList() bool {
+	n.recordKind(List)
+	return n.isList()
+}
+
+func (n Node) isList() bool {
 	_, ok := n.value().(*ast.SequenceNode)
 	return ok && n.variable == ""
 }

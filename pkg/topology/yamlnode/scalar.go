@@ -13,6 +13,12 @@ import (
 // Text returns the value as the text that stands in the file, whatever YAML takes it for; false if it
 // is absent or no scalar. References such as ${NAME} stay as they are.
 func (n Node) Text() (string, bool) {
+	text, ok := n.scalar()
+	n.recordKind(Text)
+	return text, ok
+}
+
+func (n Node) scalar() (string, bool) {
 	switch v := n.value().(type) {
 	case nil, *ast.NullNode:
 		return "", false
@@ -36,7 +42,7 @@ func (n Node) expanded() (string, bool) {
 	if n.variable != "" {
 		return n.text, true
 	}
-	text, ok := n.Text()
+	text, ok := n.scalar()
 	if !ok {
 		if n.Exists() {
 			n.Errorf("", "want a single value, got %s", n.kind())
@@ -62,10 +68,26 @@ func (n Node) expanded() (string, bool) {
 
 // String returns the value as text, or def if absent.
 func (n Node) String(def string) string {
-	if s, ok := n.expanded(); ok {
-		return s
+	s, ok := n.expanded()
+	if !ok {
+		s = def
 	}
-	return def
+	n.record(Text, def, nil, nil, s)
+	return s
+}
+
+// hidden stands for a secret.
+const hidden = "(hidden)"
+
+// Secret is String for a text that must not be shown.
+func (n Node) Secret() string {
+	s, _ := n.expanded()
+	var shown any
+	if s != "" {
+		shown = hidden
+	}
+	n.record(Secret, nil, nil, nil, shown)
+	return s
 }
 
 // Strings returns a list of texts.
@@ -81,19 +103,26 @@ func (n Node) Strings() []string {
 
 // StringMap returns a mapping of names to texts; nil if absent.
 func (n Node) StringMap() map[string]string {
-	if n = n.written(); !n.Exists() {
-		return nil
+	var out map[string]string
+	if n = n.written(); n.Exists() {
+		m := n.Map()
+		out = make(map[string]string, len(m.fields))
+		for _, f := range m.fields {
+			out[f.name] = m.Get(f.name).String("")
+		}
 	}
-	m := n.Map()
-	out := make(map[string]string, len(m.fields))
-	for _, f := range m.fields {
-		out[f.name] = m.Get(f.name).String("")
-	}
+	n.record(Texts, nil, nil, nil, out)
 	return out
 }
 
 // Enum returns the value if it is one of values, else def.
 func (n Node) Enum(def string, values ...string) string {
+	v := n.choice(def, values)
+	n.record(Choice, def, nil, nil, v, values...)
+	return v
+}
+
+func (n Node) choice(def string, values []string) string {
 	s, ok := n.expanded()
 	if !ok {
 		return def
@@ -113,6 +142,12 @@ func (n Node) Enum(def string, values ...string) string {
 
 // Bool returns the value, or def if absent.
 func (n Node) Bool(def bool) bool {
+	v := n.truth(def)
+	n.record(Bool, def, nil, nil, v)
+	return v
+}
+
+func (n Node) truth(def bool) bool {
 	s, ok := n.expanded()
 	switch {
 	case !ok:
@@ -128,6 +163,12 @@ func (n Node) Bool(def bool) bool {
 
 // Int returns the value if it is a whole number from least to most, else def.
 func (n Node) Int(def, least, most int64) int64 {
+	v := n.whole(def, least, most)
+	n.record(Integer, def, least, most, valueUnless(v < least, v))
+	return v
+}
+
+func (n Node) whole(def, least, most int64) int64 {
 	s, ok := n.expanded()
 	if !ok {
 		return def
@@ -148,6 +189,12 @@ func (n Node) Int(def, least, most int64) int64 {
 
 // Duration returns the value if it is a duration with a unit from least to most, else def.
 func (n Node) Duration(def, least, most time.Duration) time.Duration {
+	v := n.duration(def, least, most)
+	n.record(Duration, FormatDuration(def), FormatDuration(least), FormatDuration(most), valueUnless(v < least, FormatDuration(v)))
+	return v
+}
+
+func (n Node) duration(def, least, most time.Duration) time.Duration {
 	s, ok := n.expanded()
 	if !ok {
 		return def
@@ -173,10 +220,18 @@ var sizes = map[string]float64{
 }
 
 // Size returns the value in bytes if it is a size with a unit from least to most, else def.
-func (n Node) Size(def, least, most int64) int64 { return n.size("", def, least, most) }
+func (n Node) Size(def, least, most int64) int64 {
+	v := n.size("", def, least, most)
+	n.record(Size, FormatSize(def), FormatSize(least), FormatSize(most), valueUnless(v < least, FormatSize(v)))
+	return v
+}
 
 // Rate is Size for bytes per second, which may end in "/s".
-func (n Node) Rate(def, least, most int64) int64 { return n.size("/s", def, least, most) }
+func (n Node) Rate(def, least, most int64) int64 {
+	v := n.size("/s", def, least, most)
+	n.record(Rate, FormatSize(def), FormatSize(least), FormatSize(most), valueUnless(v < least, FormatSize(v)))
+	return v
+}
 
 func (n Node) size(suffix string, def, least, most int64) int64 {
 	s, ok := n.expanded()
@@ -202,6 +257,26 @@ func (n Node) size(suffix string, def, least, most int64) int64 {
 		return int64(bytes)
 	}
 	return def
+}
+
+// valueUnless is nil for the default of a number that stands for none: no file could say it.
+func valueUnless(unset bool, v any) any {
+	if unset {
+		return nil
+	}
+	return v
+}
+
+// FormatDuration writes a duration without the zeros that its String has: 1h, not 1h0m0s.
+func FormatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // FormatSize writes bytes in the largest binary unit that leaves no fraction.
