@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/admin"
@@ -140,6 +141,9 @@ func (r *remote) ask(ctx context.Context, question func(context.Context) error) 
 	case bounded.Err() != nil:
 		return fmt.Errorf("no answer from Kafka at %s within %s: is the address right, and can this host reach it? (%w)",
 			strings.Join(r.brokers, ","), r.patience, err)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Errorf("%w: grant this client's principal the ACL operations READ and DESCRIBE on topic %s, and WRITE for leave, e.g. with kafka-acls",
+			err, control.TopicName(r.app))
 	case errors.Is(err, control.ErrNoTopic):
 		return fmt.Errorf("%w: is the application's name, %s, right?", err, r.app)
 	}

@@ -41,6 +41,7 @@ const (
 	worker   = "worker"   // runs instances, with the documented rights
 	rotating = "rotating" // may do everything, with a password that changes
 	operator = "operator" // marks instances as leaving, with the documented rights
+	limited  = "limited"  // has all rights but one
 	nobody   = "nobody"   // has no rights
 )
 
@@ -72,7 +73,7 @@ func newWorld(t *testing.T) *world {
 		"listener.name.mtls.ssl.client.auth=required",
 		"listener.name.expired.ssl.keystore.location="+w.expiredBroker.Both,
 		"listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-		login("sasl", "plain", "plain.PlainLoginModule", users(admin, worker, operator, nobody)),
+		login("sasl", "plain", "plain.PlainLoginModule", users(admin, worker, operator, limited, nobody)),
 		login("sasl", "scram-sha-256", "scram.ScramLoginModule", ""),
 		login("sasl", "scram-sha-512", "scram.ScramLoginModule", ""),
 		login("sasl", "oauthbearer", "oauthbearer.OAuthBearerLoginModule", `unsecuredLoginStringClaim_sub="broker"`),

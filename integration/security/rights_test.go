@@ -77,7 +77,7 @@ func testRights(t *testing.T, w *world) {
 			t.Errorf("exit code %d: %s", code, p.Output())
 		}
 		r := harness.Command(t, "status", "-c", a.Config(), "--brokers", w.Listener(t, "SASL"))
-		if r.Code != exitError || !strings.Contains(r.Stderr, "TOPIC_AUTHORIZATION_FAILED") || !strings.Contains(r.Stderr, a.Name+"-control") {
+		if r.Code != exitError || !strings.Contains(r.Stderr, "TOPIC_AUTHORIZATION_FAILED") || !strings.Contains(r.Stderr, "READ and DESCRIBE on topic "+a.Name+"-control") {
 			t.Errorf("status: exit code %d: %s", r.Code, r.Stderr)
 		}
 	})

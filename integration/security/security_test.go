@@ -25,6 +25,7 @@ func TestSecurity(t *testing.T) {
 	t.Run("commands", func(t *testing.T) { testCommands(t, w) })
 	t.Run("rotation", func(t *testing.T) { testRotation(t, w) })
 	t.Run("rights", func(t *testing.T) { testRights(t, w) })
+	t.Run("lacking", func(t *testing.T) { testLacking(t, w) })
 }
 
 // ca is the key tls with what vouches for the brokers.

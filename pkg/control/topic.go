@@ -85,7 +85,7 @@ func (b *Bus) create(ctx context.Context, adm *kadm.Client, replication int16) e
 	}
 	_, err := adm.CreateTopic(ctx, partitions, replication, configs, b.topic)
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return fmt.Errorf("create topic %s: %w; grant the right to create it, or create it by hand: %s",
+		return fmt.Errorf("create topic %s: %w; grant this client's principal the ACL operation CREATE on it, e.g. with kafka-acls, or create it by hand: %s",
 			b.topic, err, createCommand(b.topic, replication))
 	}
 	return nil

@@ -354,7 +354,7 @@ func (m *Membership) refused(err error) {
 func remedyFor(err error) string {
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		return "allow READ on the group"
+		return "grant this client's principal the ACL operation READ on it, e.g. with kafka-acls"
 	case errors.Is(err, kerr.InconsistentGroupProtocol):
 		return "stop the other consumers of this group, or choose another group id"
 	case errors.Is(err, kerr.InvalidSessionTimeout):

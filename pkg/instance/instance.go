@@ -21,6 +21,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/tasks"
+	"github.com/streamworker/streamworker/pkg/topics"
 )
 
 var (
@@ -217,6 +218,9 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 		err = p.bus.CheckTopic(ctx)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := topics.CheckRights(ctx, p.clients.admin, lay.needs); err != nil {
 		return nil, err
 	}
 	if c.Guarantee == config.ExactlyOnce {

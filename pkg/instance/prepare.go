@@ -7,21 +7,25 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/group"
 	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/tasks"
 	"github.com/streamworker/streamworker/pkg/topics"
+	"github.com/streamworker/streamworker/pkg/topology"
 )
 
 // layout is the topology as it lies on the cluster's topics.
 type layout struct {
 	tasks  []tasks.Subtopology
 	group  []group.Subtopology
-	writes []string // topics that tasks write to
-	hash   uint64   // of the configuration and the partition counts: what all members should agree on
+	writes []string                       // topics that tasks write to
+	needs  map[string][]kmsg.ACLOperation // by topic
+	hash   uint64                         // of the configuration and the partition counts: what all members should agree on
 }
 
 // prepare checks the topics that the application reads and writes, and makes or checks its internal ones.
@@ -57,7 +61,7 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 	}
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, cfg.ConfigHash(), counts) // never fails
-	l := &layout{hash: h.Sum64(), writes: top.Outputs()}
+	l := &layout{hash: h.Sum64(), writes: top.Outputs(), needs: rights(cfg.App, top, specs)}
 	for _, s := range specs {
 		l.writes = append(l.writes, s.Name)
 	}
@@ -73,6 +77,25 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 		l.group = append(l.group, group.Subtopology{ID: s.ID, Topics: s.Topics(), Partitions: counts[i], Stateful: s.Stateful})
 	}
 	return l, nil
+}
+
+// rights are what an instance must be able to do with each topic.
+func rights(app string, top *topology.Topology, internal []topics.Spec) map[string][]kmsg.ACLOperation {
+	const read, write = kmsg.ACLOperationRead, kmsg.ACLOperationWrite
+	needs := map[string][]kmsg.ACLOperation{control.TopicName(app): {read, write}}
+	for _, name := range top.Inputs() {
+		needs[name] = append(needs[name], read)
+	}
+	for _, name := range top.Outputs() {
+		needs[name] = append(needs[name], write)
+	}
+	for _, s := range internal {
+		needs[s.Name] = []kmsg.ACLOperation{read, write}
+		if s.Cleanup == topics.Delete { // what was processed is deleted
+			needs[s.Name] = append(needs[s.Name], kmsg.ACLOperationDelete)
+		}
+	}
+	return needs
 }
 
 // unreachableAfter is how long an instance waits for Kafka at its start.

@@ -19,6 +19,10 @@ type producerEpoch struct {
 // epochOf asks the client for its present epoch.
 func epochOf(ctx context.Context, p *kgo.Client) (e producerEpoch, err error) {
 	e.id, e.epoch, err = p.ProducerID(ctx)
+	if errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
+		err = fmt.Errorf("not authorized to WRITE transactional id %v (%w): grant this client's principal the ACL operation WRITE on it, e.g. with kafka-acls",
+			p.OptValue(kgo.TransactionalID), err)
+	}
 	return e, err
 }
 

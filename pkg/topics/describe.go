@@ -63,6 +63,7 @@ func metadata(ctx context.Context, cl *kgo.Client, names []string) (found map[st
 	}
 	req := kmsg.NewPtrMetadataRequest()
 	req.AllowAutoTopicCreation = false
+	req.IncludeTopicAuthorizedOperations = true
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		topic := kmsg.NewMetadataRequestTopic()
 		topic.Topic = kmsg.StringPtr(name)
@@ -98,7 +99,7 @@ func metadata(ctx context.Context, cl *kgo.Client, names []string) (found map[st
 }
 
 func infoOf(t kmsg.MetadataResponseTopic) Info {
-	info := Info{Name: *t.Topic, ID: t.TopicID, Partitions: int32(len(t.Partitions))}
+	info := Info{Name: *t.Topic, ID: t.TopicID, Partitions: int32(len(t.Partitions)), authorized: t.AuthorizedOperations}
 	for _, p := range t.Partitions {
 		if p.Partition == 0 {
 			info.Replication = len(p.Replicas)

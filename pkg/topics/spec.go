@@ -115,6 +115,8 @@ type Info struct {
 	Partitions  int32
 	Replication int // copies of partition 0
 
+	authorized int32 // bits of what this client may do
+
 	// The rest is known of internal topics only, see Ensure.
 	Cleanup         string        // cleanup.policy
 	DeleteRetention time.Duration // delete.retention.ms: tombstones older than this may be gone

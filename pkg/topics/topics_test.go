@@ -285,3 +285,34 @@ func TestRefusedByAccessControl(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckRights(t *testing.T) {
+	allow := func(topic string, operations ...kmsg.ACLOperation) (acls []kfake.ACL) {
+		for _, op := range operations {
+			acls = append(acls, kfake.ACL{
+				Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true,
+			})
+		}
+		return acls
+	}
+	const read, write = kmsg.ACLOperationRead, kmsg.ACLOperationWrite
+	acls := append(allow("in", read), allow("out", read)...)
+	acls = append(acls, allow("changelog", read, write)...)
+	cluster := fake(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "in", "out", "changelog", "hidden"),
+		kfake.Superuser("PLAIN", "admin", "admin"), kfake.User("PLAIN", "app", "app", acls...))
+	app := client(t, kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.SASL(plain.Auth{User: "app", Pass: "app"}.AsMechanism()))
+	needs := map[string][]kmsg.ACLOperation{"in": {read}, "changelog": {read, write}}
+	if err := topics.CheckRights(t.Context(), app, needs); err != nil {
+		t.Errorf("all rights are there: %v", err)
+	}
+	needs["out"], needs["hidden"] = []kmsg.ACLOperation{write}, []kmsg.ACLOperation{read}
+	err := topics.CheckRights(t.Context(), app, needs)
+	for _, want := range []string{"not authorized to WRITE topic out", "not authorized to DESCRIBE topic hidden"} {
+		if !errors.Is(err, topics.ErrDenied) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	if err != nil && strings.Count(err.Error(), "not authorized") != 2 {
+		t.Errorf("got more than what is lacking: %v", err)
+	}
+}
