@@ -3,6 +3,7 @@ package instance
 import (
 	"errors"
 	"maps"
+	"time"
 
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/leave"
@@ -85,6 +86,17 @@ func (i *Instance) Ready() bool {
 		}
 	}
 	return ts.Leased && len(ts.Unknown) == 0
+}
+
+// liveLimit is how old the manager's snapshot may be. It is renewed ten times a second by the loop that everything goes
+// through: one that is so much older means that the loop hangs, or that the host gives this process no time.
+const liveLimit = 10 * time.Second
+
+// Live says whether the task manager goes on. While the instance starts and stops, where each step has a bound of its own,
+// it is true.
+func (i *Instance) Live() bool {
+	r := i.parts.Load()
+	return r == nil || i.stopping.Load() || time.Since(r.manager.Status().At) < liveLimit
 }
 
 // Tasks is the state of this instance's tasks; nil before they can run.

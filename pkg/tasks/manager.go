@@ -70,7 +70,7 @@ func NewManager(cfg Config) *Manager {
 		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience, recovery: recovery,
 	}
 	m.machine.Stable = cfg.Stable
-	m.status.Store(&Status{})
+	m.status.Store(&Status{At: time.Now()})
 	return m
 }
 

@@ -1,13 +1,16 @@
 package tasks
 
 import (
+	"time"
+
 	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
 
 // Status is what an instance shows of itself. It is a snapshot, at most a check interval old.
 type Status struct {
-	Member     string // member id; empty before the first plan
+	At         time.Time // when it was taken; while the manager's loop goes round, less than a check interval ago
+	Member     string    // member id; empty before the first plan
 	Generation int32
 	Leased     bool // there is a lease: a plan has come and the group was not lost since
 	Leaving    bool
@@ -61,7 +64,7 @@ func (m *Manager) Totals() Totals {
 func (m *Manager) publish() {
 	lease, leased := m.machine.Lease()
 	st := &Status{
-		Member: lease.Member, Generation: lease.Generation, Leased: leased, Leaving: m.machine.Leaving(), DeadlineMs: m.machine.DeadlineMs(),
+		At: time.Now(), Member: lease.Member, Generation: lease.Generation, Leased: leased, Leaving: m.machine.Leaving(), DeadlineMs: m.machine.DeadlineMs(),
 		Drained: m.machine.Drained(), Superseded: m.machine.Superseded(), Stopping: m.stopping, Held: m.machine.Held(), Unknown: m.unknown,
 	}
 	for _, t := range sortedTasks(m.slots) {

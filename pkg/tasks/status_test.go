@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -109,4 +110,18 @@ func TestFullDiskUnderOneTask(t *testing.T) {
 	r.send(1, 100, 10)
 	r.awaitCounts()
 	r.await("the failure is forgotten", func() bool { return r.statusOf(1).Err == nil })
+}
+
+// The age of the snapshot tells whether the loop goes round.
+func TestStatusIsRenewedByTheLoop(t *testing.T) {
+	r := newRig(t, countStreams, 1).start()
+	first := r.m.Status().At
+	r.await("a newer snapshot", func() bool { return r.m.Status().At.After(first) })
+	r.inside(func() {
+		held := r.m.Status().At
+		time.Sleep(3 * checkInterval)
+		if at := r.m.Status().At; !at.Equal(held) {
+			t.Errorf("a snapshot of %s while the loop was held since %s", at, held)
+		}
+	})
 }
