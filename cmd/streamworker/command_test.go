@@ -128,6 +128,13 @@ func TestMistakes(t *testing.T) {
 		{"leave --state-dir /nowhere --timeout 0s", exitUsage, "--now"},
 		{"leave --state-dir /nowhere --timeout soon", exitUsage, "10m"},
 		{"leave --state-dir /nowhere --timeout 1m --now", exitUsage, "exclude each other"},
+		{"stop", exitUsage, "-c FILE or --state-dir DIR"},
+		{"stop --state-dir /nowhere --how gently", exitUsage, "want keep or release or drain or kubernetes"},
+		{"stop --state-dir /nowhere", exitNotRunning, "no instance is running"},
+		{"probe --state-dir /nowhere", exitUsage, "accepts 1 arg"},
+		{"probe well --state-dir /nowhere", exitUsage, "invalid argument"},
+		{"probe ready", exitUsage, "-c FILE or --state-dir DIR"},
+		{"probe live --state-dir /nowhere", exitNotRunning, "no instance is running"},
 		{"leave --state-dir /nowhere --cancel --wait", exitUsage, "--cancel goes with neither"},
 	} {
 		var s shell
@@ -488,12 +495,14 @@ type onHost struct {
 	mu      sync.Mutex
 	status  control.Status
 	orders  []leave.Deadline
+	stops   []string // how
 	cancels int
 	marked  func()
 }
 
 func (o *onHost) Status() control.Status { o.mu.Lock(); defer o.mu.Unlock(); return o.status }
-func (o *onHost) Ready() bool            { return true }
+func (o *onHost) Live() bool             { return true }
+func (o *onHost) Ready() bool            { return o.Status().Generation > 0 }
 
 func (o *onHost) Leave(_ context.Context, d leave.Deadline, _ string) error {
 	o.mu.Lock()
@@ -512,6 +521,16 @@ func (o *onHost) Cancel(context.Context) error {
 	return nil
 }
 
+func (o *onHost) stop(_ context.Context, s admin.StopOrder) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stops = append(o.stops, s.How)
+	if o.marked != nil {
+		go o.marked()
+	}
+	return nil
+}
+
 func (o *onHost) serve(t *testing.T) (dir string, vanish func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "swc") // sockets need a short path
@@ -526,7 +545,7 @@ func (o *onHost) serve(t *testing.T) (dir string, vanish func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := admin.NewServer(admin.Config{App: "words", Instance: o, Logger: slog.New(slog.DiscardHandler)}).ServeLocal(ctx, l); err != nil {
+		if err := admin.NewServer(admin.Config{App: "words", Instance: o, Stop: o.stop, Logger: slog.New(slog.DiscardHandler)}).ServeLocal(ctx, l); err != nil {
 			t.Error(err)
 		}
 	}()

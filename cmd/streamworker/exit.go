@@ -36,12 +36,12 @@ const exitCodesHelp = `Exit codes of all commands:
     3  the configuration or scenario file has mistakes
    10  run: marked as leaving, every task was handed over, the group was left
    11  run: marked as leaving, left the group at the scale-down timeout or by --now with tasks not handed over
-       leave --wait: an instance did so at its timeout
+       leave --wait, stop --how drain: an instance did so at its timeout
    12  run: another process was started under the same instance id
    13  run: another process uses the state directory
    14  run: the local state can no longer be written; a restart replays what is missing
    15  leave --wait: the leave was cancelled
-   16  leave, status: no instance is running on this host with this state directory
+   16  leave, status, stop, probe: no instance is running on this host with this state directory
   130  ended at once by a second Ctrl-C, or by Ctrl-C while waiting
 
 A supervisor should restart run after 1, 14 and signals, not after 0, 10, 11 and 12.`

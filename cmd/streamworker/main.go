@@ -20,5 +20,6 @@ func main() {
 	os.Exit(execute(os.Args[1:], &env{
 		out: os.Stdout, errOut: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
 		lookup: os.LookupEnv, signals: signals, exit: os.Exit, patience: 15 * time.Second,
+		serviceAccount: serviceAccountDir,
 	}))
 }

@@ -20,6 +20,8 @@ type env struct {
 	signals     <-chan os.Signal
 	exit        func(code int) // ends the process at once
 	patience    time.Duration  // with Kafka, of commands
+	// serviceAccount is the directory with the credentials of a pod for its Kubernetes.
+	serviceAccount string
 }
 
 // execute runs one command line and returns the exit code.
@@ -62,7 +64,7 @@ as leaving hands its tasks over to the others while the stream keeps flowing, an
 	root.SetErr(e.errOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newRun(e), newLeave(e), newStatus(e), newSimulate(e), newDev(e), newTopology(e), newConfig(e), newVersion(e),
+		newRun(e), newStop(e), newLeave(e), newStatus(e), newProbe(e), newSimulate(e), newDev(e), newTopology(e), newConfig(e), newVersion(e),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp},
 	)
 	return root
@@ -98,20 +100,21 @@ type output string
 
 func (o *output) flag(cmd *cobra.Command, lawful ...string) {
 	*o = output(lawful[0])
-	cmd.Flags().VarP(&outputFlag{o, lawful}, "output", "o", strings.Join(lawful, " or "))
+	cmd.Flags().VarP(&choice{(*string)(o), lawful}, "output", "o", strings.Join(lawful, " or "))
 }
 
-type outputFlag struct {
-	value  *output
+// choice is a flag with few lawful values.
+type choice struct {
+	value  *string
 	lawful []string
 }
 
-func (f *outputFlag) String() string { return string(*f.value) }
-func (f *outputFlag) Type() string   { return "format" }
-func (f *outputFlag) Set(s string) error {
+func (f *choice) String() string { return *f.value }
+func (f *choice) Type() string   { return "choice" }
+func (f *choice) Set(s string) error {
 	for _, l := range f.lawful {
 		if s == l {
-			*f.value = output(s)
+			*f.value = s
 			return nil
 		}
 	}

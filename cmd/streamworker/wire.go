@@ -14,7 +14,6 @@ import (
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/instance"
-	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/telemetry"
 )
 
@@ -52,7 +51,8 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 	metrics := telemetry.New(thisBuild().Version)
 	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events()})
 	metrics.Watch(inst)
-	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Logger: log,
+	super := newSupervisor(e, inst, cfg, log)
+	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Logger: log, Stop: super.order,
 		Group: func(ctx context.Context) ([]control.Status, error) { return group.bus.ReadStatuses(ctx) }})
 
 	// The admin side answers until the instance has ended, also while that stops.
@@ -73,37 +73,7 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 
 	ended := make(chan error, 1)
 	go func() { ended <- inst.Run(ctx) }()
-	return supervise(e, inst, signalPolicy{onTerminate: cfg.OnTerminate}, ended, log)
-}
-
-// supervise passes signals on to the instance until it has ended.
-func supervise(e *env, inst *instance.Instance, policy signalPolicy, ended <-chan error, log *slog.Logger) error {
-	draining := false
-	for {
-		select {
-		case err := <-ended:
-			if draining && (errors.Is(err, leave.ErrDrained) || errors.Is(err, leave.ErrTimedOut)) {
-				return nil // stopped as asked: no leave that somebody ordered
-			}
-			return err
-		case s := <-e.signals:
-			log.Info("signal", "signal", s.String())
-			switch policy.next(s) {
-			case stopKeep:
-				inst.Stop(config.Keep)
-			case stopRelease:
-				inst.Stop(config.Release)
-			case drainFirst:
-				draining = inst.Drain(s.String())
-				if !draining { // it has not got any tasks yet
-					inst.Stop(config.Release)
-				}
-			case exitAtOnce:
-				e.exit(exitInterrupted)
-			case ignore:
-			}
-		}
-	}
+	return super.run(ended)
 }
 
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type instance struct {
 	status  control.Status
+	dead    bool
 	ready   bool
 	err     error
 	orders  []leave.Deadline
@@ -32,6 +34,7 @@ type instance struct {
 }
 
 func (i *instance) Status() control.Status { return i.status }
+func (i *instance) Live() bool             { return !i.dead }
 func (i *instance) Ready() bool            { return i.ready }
 func (i *instance) Cancel(context.Context) error {
 	i.cancels++
@@ -144,6 +147,37 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+func TestStopAndHealth(t *testing.T) {
+	in := &instance{status: control.Status{State: control.Starting}}
+	var orders []StopOrder
+	c := local(t, Config{Instance: in, Stop: func(_ context.Context, o StopOrder) error {
+		if o.How == "gently" {
+			return fmt.Errorf("%w: what is %s?", ErrRefused, o.How)
+		}
+		orders = append(orders, o)
+		return nil
+	}})
+	if err := c.Stop(t.Context(), "drain", "ops"); err != nil || len(orders) != 1 || orders[0] != (StopOrder{How: "drain", By: "ops"}) {
+		t.Errorf("stop: %v, %+v", err, orders)
+	}
+	if err := c.Stop(t.Context(), "gently", "ops"); err == nil || !strings.Contains(err.Error(), "what is gently?") {
+		t.Errorf("refused: %v", err)
+	}
+	if err := c.Live(t.Context()); err != nil {
+		t.Errorf("live: %v", err)
+	}
+	if err := c.Ready(t.Context()); !errors.Is(err, ErrUnhealthy) || !strings.Contains(err.Error(), "not ready: starting") {
+		t.Errorf("ready while starting: %v", err)
+	}
+	in.ready, in.dead = true, true
+	if err := c.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	if err := c.Live(t.Context()); !errors.Is(err, ErrUnhealthy) || !strings.Contains(err.Error(), "hangs") {
+		t.Errorf("live: %v", err)
+	}
+}
+
 func TestListenUnix(t *testing.T) {
 	dir := shortDir(t)
 	c, err := NewClient(dir)
@@ -220,6 +254,10 @@ func TestPublic(t *testing.T) {
 		if code, body := get(path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %q", path, code, body)
 		}
+	}
+	in.dead = true
+	if code, body := get("/livez"); code != http.StatusServiceUnavailable || body != "not live: the task manager hangs\n" {
+		t.Errorf("livez of one that hangs: %d %q", code, body)
 	}
 	if code, _ := get("/status"); code != http.StatusNotFound {
 		t.Errorf("the TCP side shows the status: %d", code)

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,21 +62,44 @@ func (c *Client) Cancel(ctx context.Context) error {
 	return c.do(ctx, http.MethodPost, "/cancel", nil, nil)
 }
 
+// Stop makes the instance end; how is keep, release or drain, or empty for what SIGTERM does; by says who asks.
+func (c *Client) Stop(ctx context.Context, how, by string) error {
+	return c.do(ctx, http.MethodPost, "/stop", StopOrder{How: how, By: by}, nil)
+}
+
+// Live asks whether the instance goes on.
+func (c *Client) Live(ctx context.Context) error { return c.probe(ctx, "/livez") }
+
+// Ready asks whether each of the instance's tasks runs.
+func (c *Client) Ready(ctx context.Context) error { return c.probe(ctx, "/readyz") }
+
+// ErrUnhealthy is wrapped by the errors of Live and Ready when the instance says no.
+var ErrUnhealthy = errors.New("the instance answers")
+
+func (c *Client) probe(ctx context.Context, url string) error {
+	resp, err := c.request(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err != nil {
+		return fmt.Errorf("read the answer of the instance of %s: %w", c.dir, err)
+	}
+	return fmt.Errorf("%w: %s", ErrUnhealthy, strings.TrimSpace(string(body)))
+}
+
 func (c *Client) do(ctx context.Context, method, url string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://instance"+url, bytes.NewReader(body))
+	resp, err := c.request(ctx, method, url, body)
 	if err != nil {
 		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("%w: %s", ErrNotRunning, c.dir)
-		}
-		return fmt.Errorf("ask the instance of %s: %w", c.dir, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusBadRequest {
@@ -91,4 +116,19 @@ func (c *Client) do(ctx context.Context, method, url string, in, out any) error 
 		return fmt.Errorf("read the answer of the instance of %s: %w", c.dir, err)
 	}
 	return nil
+}
+
+func (c *Client) request(ctx context.Context, method, url string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://instance"+url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("%w: %s", ErrNotRunning, c.dir)
+		}
+		return nil, fmt.Errorf("ask the instance of %s: %w", c.dir, err)
+	}
+	return resp, nil
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/streamworker/streamworker/pkg/leave"
 )
 
-// Instance is what is shown and ordered. Status and Ready answer at once.
+// Instance is what is shown and ordered. Status, Live and Ready answer at once.
 type Instance interface {
 	Status() control.Status
-	Ready() bool
+	Live() bool  // it goes on; else only a restart helps
+	Ready() bool // each of its tasks runs
 	Leaver
 }
 
@@ -35,6 +36,7 @@ type Config struct {
 	App      string
 	Instance Instance
 	Group    func(ctx context.Context) ([]control.Status, error) // the group's statuses; nil: not known here
+	Stop     func(ctx context.Context, o StopOrder) error        // makes the process end; ErrRefused: it cannot do that
 	Metrics  prometheus.Gatherer                                 // nil: none
 	Logger   *slog.Logger
 }
@@ -52,6 +54,15 @@ type Order struct {
 	Deadline leave.Deadline `json:"deadline"`
 	By       string         `json:"by"`
 }
+
+// StopOrder is the body of POST /stop.
+type StopOrder struct {
+	How string `json:"how"` // keep, release or drain; empty: what SIGTERM does
+	By  string `json:"by"`
+}
+
+// ErrRefused is returned by Config.Stop for an order that the instance cannot follow.
+var ErrRefused = errors.New("refused")
 
 type failure struct {
 	Error string `json:"error"`
@@ -71,12 +82,15 @@ func NewServer(cfg Config) *Server {
 	return &Server{cfg: cfg, log: cfg.Logger.With("component", "admin")}
 }
 
-// ServeLocal answers commands on this host until ctx ends: status, leave and cancel. It closes l.
+// ServeLocal answers commands on this host until ctx ends: status, health, leave, cancel and stop. It closes l.
 func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("POST /leave", s.leave)
 	mux.HandleFunc("POST /cancel", s.cancel)
+	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("GET /livez", s.live)
+	mux.HandleFunc("GET /readyz", s.ready)
 	return s.serve(ctx, l, mux)
 }
 
@@ -86,7 +100,7 @@ func (s *Server) ServePublic(ctx context.Context, l net.Listener) error {
 	if s.cfg.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Metrics, promhttp.HandlerOpts{}))
 	}
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /livez", s.live)
 	mux.HandleFunc("GET /readyz", s.ready)
 	return s.serve(ctx, l, mux)
 }
@@ -131,11 +145,25 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 	var o Order
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&o); err != nil {
-		s.write(w, http.StatusBadRequest, failure{fmt.Sprintf("the order cannot be read: %v", err)})
-		return
+	if s.read(w, r, &o) {
+		s.order(w, r, func(ctx context.Context) error { return s.cfg.Instance.Leave(ctx, o.Deadline, o.By) })
 	}
-	s.order(w, r, func(ctx context.Context) error { return s.cfg.Instance.Leave(ctx, o.Deadline, o.By) })
+}
+
+func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
+	var o StopOrder
+	if s.read(w, r, &o) {
+		s.order(w, r, func(ctx context.Context) error { return s.cfg.Stop(ctx, o) })
+	}
+}
+
+// read reads an order; false: the answer says why it cannot.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, order any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(order); err != nil {
+		s.write(w, http.StatusBadRequest, failure{fmt.Sprintf("the order cannot be read: %v", err)})
+		return false
+	}
+	return true
 }
 
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request) {
@@ -148,11 +176,22 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request, give func(context
 	switch err := give(ctx); {
 	case err == nil:
 		s.write(w, http.StatusAccepted, struct{}{})
+	case errors.Is(err, ErrRefused):
+		s.write(w, http.StatusBadRequest, failure{err.Error()})
 	case errors.Is(err, leave.ErrDone):
 		s.write(w, http.StatusConflict, failure{err.Error()})
 	default:
 		s.write(w, http.StatusServiceUnavailable, failure{err.Error()})
 	}
+}
+
+func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
+	if s.cfg.Instance.Live() {
+		fmt.Fprintln(w, "ok")
+		return
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+	fmt.Fprintln(w, "not live: the task manager hangs")
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
