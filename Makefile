@@ -68,7 +68,7 @@ $(GOLANGCI):
 
 .PHONY: fmt-check
 fmt-check: ## every Go file is as gofmt writes it
-	@files=$$(gofmt -l cmd pkg integration); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
+	@files=$$(gofmt -l cmd pkg integration deploy); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 
 .PHONY: tidy-check
 tidy-check: ## go.mod and go.sum are as go mod tidy writes them
