@@ -30,6 +30,10 @@ demo: build ## watch tasks move for 20 s: broker, instances and stream in one pr
 test: ## fast tests: no Kafka needed
 	go test ./...
 
+.PHONY: deploy-check
+deploy-check: ## lint deploy/: chart, manifests, image, compose file, alerts, dashboard (downloads Helm and Prometheus as Go modules)
+	cd deploy/check && go mod tidy -diff && go test -count=1 ./...
+
 .PHONY: race
 race: ## fast tests under the race detector
 	go test -race -short -timeout 20m ./...
@@ -80,4 +84,4 @@ clean: ## remove bin/
 
 .PHONY: help
 help: ## this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,45 @@
+{{/* The release is the application: its name is the StatefulSet's, and with a number the id of an instance. */}}
+{{- define "streamworker.name" -}}
+{{- if gt (len .Release.Name) 52 }}{{ fail "the release's name has more than 52 characters, which is what a StatefulSet may have" }}{{ end -}}
+{{- .Release.Name -}}
+{{- end }}
+
+{{- define "streamworker.selector" -}}
+app.kubernetes.io/name: streamworker
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "streamworker.labels" -}}
+{{ include "streamworker.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "streamworker.serviceAccount" -}}
+{{- if .Values.serviceAccount.name }}{{ .Values.serviceAccount.name }}
+{{- else if .Values.serviceAccount.create }}{{ include "streamworker.name" . }}
+{{- else }}default
+{{- end }}
+{{- end }}
+
+{{/* The port of admin.listen in the application's file. */}}
+{{- define "streamworker.port" -}}
+{{- $config := fromYaml .Values.config -}}
+{{- if $config.Error }}{{ fail (printf "config: %s" $config.Error) }}{{ end -}}
+{{- $listen := dig "admin" "listen" "" $config | toString -}}
+{{- if not (regexMatch "^(0\\.0\\.0\\.0|\\[::\\]):[0-9]+$" $listen) -}}
+{{- fail "config: write admin: {listen: \"0.0.0.0:9464\"}: Kubernetes asks for the health of pods from outside of them" -}}
+{{- end -}}
+{{- regexFind "[0-9]+$" $listen -}}
+{{- end }}
+
+{{/* Seconds that a pod has to stop: scale_down_timeout in the application's file, and some for the last commit. */}}
+{{- define "streamworker.grace" -}}
+{{- $timeout := (fromYaml .Values.config).scale_down_timeout | toString -}}
+{{- if not (regexMatch "^[0-9]+[smh]$" $timeout) -}}
+{{- fail "config: write scale_down_timeout, in whole seconds, minutes or hours, e.g. 10m: a pod that is scaled away has so much time to hand its tasks over" -}}
+{{- end -}}
+{{- $unit := get (dict "s" 1 "m" 60 "h" 3600) (regexFind "[smh]$" $timeout) -}}
+{{- add 30 (mul $unit (regexFind "^[0-9]+" $timeout | int)) -}}
+{{- end }}
