@@ -32,7 +32,7 @@ const exitCodesHelp = `Exit codes of all commands:
 
     0  done; of run: stopped as asked
     1  failed: the message says why
-    2  wrong usage: unknown command, flag or argument
+    2  wrong usage: unknown command, flag or argument; a crash of the program ends with 2, too
     3  the configuration or scenario file has mistakes
    10  run: marked as leaving, every task was handed over, the group was left
    11  run: marked as leaving, left the group at the scale-down timeout or by --now with tasks not handed over
@@ -44,7 +44,7 @@ const exitCodesHelp = `Exit codes of all commands:
    16  leave, status, stop, probe: no instance is running on this host with this state directory
   130  ended at once by a second Ctrl-C, or by Ctrl-C while waiting
 
-A supervisor should restart run after 1, 14 and signals, not after 0, 10, 11 and 12.`
+A supervisor should restart run after 1, 2, 14 and signals, not after 0, 10, 11 and 12.`
 
 var (
 	// errUndrained is returned by leave --wait when an instance left with tasks not handed over.
