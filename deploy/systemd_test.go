@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,36 +17,65 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// cluster is a Kafka with the topics of the application "words".
-func cluster(t *testing.T) (address string, adm *kadm.Client) {
+// brokersEnv names a real Kafka; without it the tests use kfake.
+const brokersEnv = "STREAMWORKER_TEST_BROKERS"
+
+// application is one with its topics on a Kafka.
+type application struct {
+	name, brokers string
+	admin         *kadm.Client
+}
+
+func newApplication(t *testing.T) *application {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(4, "words-in", "words-out"))
-	if err != nil {
-		t.Fatal(err)
+	a := &application{name: "deploy-test-" + strings.ToLower(rand.Text()[:8]), brokers: os.Getenv(brokersEnv)}
+	if a.brokers == "" {
+		c, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		a.brokers = c.ListenAddrs()[0]
 	}
-	t.Cleanup(c.Close)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(a.brokers, ",")...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cl.Close)
-	return c.ListenAddrs()[0], kadm.NewClient(cl)
+	a.admin = kadm.NewClient(cl)
+	if _, err := a.admin.CreateTopics(t.Context(), 4, 1, nil, a.name+"-in", a.name+"-out"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = a.admin.DeleteTopics(context.Background(), a.name+"-in", a.name+"-out", a.name+"-control", a.name+"-counts-changelog")
+	})
+	return a
+}
+
+// members counts those of the group.
+func (a *application) members(t *testing.T) int {
+	t.Helper()
+	groups, err := a.admin.DescribeGroups(t.Context(), a.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(groups[a.name].Members)
 }
 
 // install writes the configuration of an instance.
-func (s *service) install(instance, brokers string) {
+func (s *service) install(instance string, a *application) {
 	s.t.Helper()
 	s.write(instance+".yaml", fmt.Sprintf(`
-app: words
-kafka: {brokers: [%q], heartbeat: 200ms}
+app: %[1]s
+kafka: {brokers: [%[2]q], heartbeat: 200ms}
 scale_down_timeout: 1m
 streams:
   - name: events
-    from: {topic: words-in, value: bytes}
+    from: {topic: %[1]s-in, value: bytes}
     steps:
       - count: {store: counts}
-      - to: {topic: words-out, value: int}
-`, brokers))
+      - to: {topic: %[1]s-out, value: int}
+`, a.name, a.brokers))
 }
 
 func (s *service) write(name, content string) {
@@ -54,33 +85,23 @@ func (s *service) write(name, content string) {
 	}
 }
 
-// members counts those of the group.
-func members(t *testing.T, adm *kadm.Client) int {
-	t.Helper()
-	groups, err := adm.DescribeGroups(t.Context(), "words")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(groups["words"].Members)
-}
-
 // The unit file's commands start and stop an instance, as the environment file says when it is stopped.
 func TestUnitStartsAndStops(t *testing.T) {
-	for _, c := range []struct {
-		stop    string // line of the environment file
+	for name, c := range map[string]struct {
+		stop    string // the environment file
 		members int    // in the group after the stop
 	}{
-		{"", 2},
-		{"STOP=keep\n", 2},
-		{"STOP=release\n", 1},
-		{"# live\nSTOP=drain\n", 1},
+		"no file": {"", 2},
+		"keep":    {"STOP=keep\n", 2},
+		"release": {"STOP=release\n", 1},
+		"drain":   {"# live\nSTOP=drain\n", 1},
 	} {
-		t.Run(strings.TrimSpace(c.stop), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brokers, adm := cluster(t)
+			a := newApplication(t)
 			s := newService(t)
-			s.install("words-1", brokers)
-			s.install("words-2", brokers)
+			s.install("words-1", a)
+			s.install("words-2", a)
 			stays := s.start("words-1")
 			stays.awaitTold("READY=1")
 			r := s.start("words-2")
@@ -98,7 +119,7 @@ func TestUnitStartsAndStops(t *testing.T) {
 			}
 			r.ends(0)
 			r.awaitTold("STOPPING=1")
-			if n := members(t, adm); n != c.members {
+			if n := a.members(t); n != c.members {
 				t.Errorf("%d members in the group, want %d", n, c.members)
 			}
 		})
@@ -108,9 +129,8 @@ func TestUnitStartsAndStops(t *testing.T) {
 // What systemd does besides ExecStop: SIGTERM when there is no time for it, and ExecStop after an instance that has ended
 // by itself.
 func TestUnitOtherEnds(t *testing.T) {
-	brokers, _ := cluster(t)
 	s := newService(t)
-	s.install("words", brokers)
+	s.install("words", newApplication(t))
 
 	r := s.start("words")
 	r.awaitTold("READY=1")

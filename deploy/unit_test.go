@@ -33,7 +33,7 @@ func newService(t *testing.T) *service {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	all, err := unit.Deserialize(f)
+	all, err := unit.DeserializeOptions(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func (r *running) ends(want int) {
 	r.t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(2 * time.Minute):
 		r.t.Fatal("still running")
 	}
 	if got := r.cmd.ProcessState.ExitCode(); got != want {
@@ -252,7 +252,7 @@ func (s *service) stop(instance string) int {
 
 func await(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ready(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("in vain waited for: %s", what)
 		}
