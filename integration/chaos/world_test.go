@@ -105,6 +105,9 @@ streams:
 `
 	text := fmt.Sprintf(file, w.app.Name, w.cluster.Address, session, w.guarantee, mode, w.cluster.Nodes(), w.standbys, w.app.Input(), w.app.Output())
 	path := filepath.Join(w.app.Dir, mode+".yaml")
+	if _, err := os.Stat(path); err == nil {
+		return path // an instance that has just been started may be about to read it
+	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
