@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/streamworker/streamworker/pkg/admin"
 	"github.com/streamworker/streamworker/pkg/config"
@@ -25,6 +26,13 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.State.Dir, 0o750); err != nil {
 		return fmt.Errorf("state directory: %w; set state.dir or --state-dir to a directory that can be written", err)
 	}
+	metrics := telemetry.New(thisBuild().Version)
+	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events()})
+	stopTraces, err := startTraces(ctx, e, cfg, inst, log)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
 	group, err := newRemote(e, &place{brokers: cfg.Kafka.Brokers, app: cfg.App, kafka: cfg.Kafka.Connection})
 	if err != nil {
 		return err
@@ -48,8 +56,6 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 		listeners = append(listeners, l)
 	}
 
-	metrics := telemetry.New(thisBuild().Version)
-	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events()})
 	metrics.Watch(inst)
 	super := newSupervisor(e, inst, cfg, log)
 	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Logger: log, Stop: super.order,
@@ -74,6 +80,32 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 	ended := make(chan error, 1)
 	go func() { ended <- inst.Run(ctx) }()
 	return super.run(ended)
+}
+
+// tracesLimit bounds how long the last spans may take to be sent.
+const tracesLimit = time.Second
+
+// startTraces sends spans of the instance, if that is configured, until it is stopped.
+func startTraces(ctx context.Context, e *env, cfg *config.Config, inst *instance.Instance, log *slog.Logger) (stop func(), err error) {
+	t := telemetry.TraceConfig{
+		App: cfg.App, Instance: inst.ID(), Version: thisBuild().Version, Endpoint: cfg.Telemetry.Traces.Endpoint,
+		CommitEvery: cfg.Telemetry.Traces.CommitEvery, Env: e.lookup, Logger: log,
+	}
+	if !t.Wanted() {
+		return func() {}, nil
+	}
+	traces, err := telemetry.StartTraces(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	inst.Observe(traces.Events())
+	return func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesLimit)
+		defer cancel()
+		if err := traces.Shutdown(bounded); err != nil {
+			log.Debug("the last traces were not sent", "error", err)
+		}
+	}, nil
 }
 
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {

@@ -33,8 +33,9 @@ type Config struct {
 	ScaleDownTimeout time.Duration // 0: none
 	OnTerminate      OnTerminate
 
-	Admin Admin
-	Log   Log
+	Admin     Admin
+	Telemetry Telemetry
+	Log       Log
 
 	fields  []*yamlnode.Field // as they were read
 	streams any               // as the file has them
@@ -78,9 +79,30 @@ type Learners struct {
 	Bandwidth     int64 // bytes per second for learners and standbys of an instance; 0: no bound
 }
 
-// Admin says where metrics and health are served over TCP.
+// Admin says where metrics, health and the dashboard are served over TCP, and to whom.
 type Admin struct {
-	Listen string // host:port; "": nowhere
+	Listen       string       // host:port; "": nowhere
+	Token        kafka.Secret // what clients must present; "": that in TokenFile, if any
+	TokenFile    string
+	TLS          AdminTLS
+	AllowActions bool // the dashboard may let instances leave
+}
+
+// AdminTLS are the files of the listener's certificate; empty paths: plain HTTP.
+type AdminTLS struct {
+	Cert, Key string
+	ClientCA  string // whose certificates clients must present
+}
+
+// Telemetry says what is told to others than Prometheus and the log.
+type Telemetry struct {
+	Traces Traces
+}
+
+// Traces says where spans go.
+type Traces struct {
+	Endpoint    string // OTLP over HTTP; "": as the standard OTEL_ variables say, by default nowhere
+	CommitEvery int    // one of so many acknowledged commits is traced; 0: none
 }
 
 // Log says what is logged and how.

@@ -77,7 +77,18 @@ var descriptions = map[string]description{
 	"learners.bandwidth": {Default: noBound, Meaning: "share for learners and standbys that are behind. What the stream waits for, a task being taken or restored, is read regardless, " +
 		"and so is what is at its changelog's end"},
 
-	"admin.listen": {Kind: "`host:port`, `:port`", Default: "nothing", Meaning: "serves `/metrics`, `/livez`, `/readyz` by HTTP. `:port` listens on 127.0.0.1 only; write `0.0.0.0:port` for all"},
-	"log.level":    {Meaning: "what is logged"},
-	"log.format":   {Meaning: "to standard error"},
+	"admin.listen": {Kind: "`host:port`, `:port`", Default: "nothing", Meaning: "serves the dashboard, `/metrics`, `/livez` and `/readyz` by HTTP, see [operations.md](operations.md#the-admin-address). " +
+		"`:port` listens on 127.0.0.1 only. An address that other hosts reach, such as `0.0.0.0:port`, needs a token or `tls.client_ca`"},
+	"admin.token":         {Default: none, Meaning: "clients must present it: `Authorization: Bearer TOKEN`. At least 16 bytes. `/livez` and `/readyz` are open"},
+	"admin.token_file":    {Kind: file, Default: none, Meaning: "a file that holds it; read at the start"},
+	"admin.allow_actions": {Meaning: "the dashboard may let any instance of the application leave, and take that back"},
+	"admin.tls.cert":      {Kind: file, Default: "plain HTTP", Meaning: "PEM certificate of the listener, with its chain. Read again when it changes"},
+	"admin.tls.key":       {Kind: file, Default: none, Meaning: "its PEM key, not encrypted"},
+	"admin.tls.client_ca": {Kind: file, Default: none, Meaning: "PEM certificates of the authorities of which clients must present a certificate, or the token if there is one"},
+
+	"telemetry.traces.endpoint":     {Default: "nothing", Meaning: "address of a collector that takes OTLP over HTTP, e.g. `http://localhost:4318`"},
+	"telemetry.traces.commit_every": {Meaning: "one of so many acknowledged commits is traced; 0: none"},
+
+	"log.level":  {Meaning: "what is logged"},
+	"log.format": {Meaning: "to standard error"},
 }

@@ -63,6 +63,10 @@ scale_down_timeout: 10m
 on_terminate: keep
 admin:
   listen: 127.0.0.1:9464
+  allow_actions: false
+telemetry:
+  traces:
+    commit_every: 100
 log:
   level: info
   format: text

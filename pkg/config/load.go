@@ -99,6 +99,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	c.ScaleDownTimeout = m.Get("scale_down_timeout").Duration(0, time.Second, 365*day)
 	r.onTerminate(m.Get("on_terminate"))
 	r.admin(m.Get("admin"))
+	r.telemetry(m.Get("telemetry"))
 	r.log(m.Get("log"))
 	c.Topology = topology.ParsePrefixed(r.o.Prefix, c.App, m.Get("streams"))
 	m.Done()
@@ -308,22 +309,6 @@ func (r *reader) onTerminate(n yamlnode.Node) {
 	if r.c.OnTerminate == Keep && r.c.InstanceID == "" {
 		n.Errorf("set instance_id, or --instance-id", "keep needs a name under which the restarted instance is known")
 	}
-}
-
-func (r *reader) admin(n yamlnode.Node) {
-	m := n.Map()
-	listen := m.Get("listen")
-	address := listen.String("")
-	if address != "" {
-		if err := checkAddress(address, false); err != nil {
-			listen.Errorf("write host:port, or :PORT for this host only", "%v", err)
-		} else if host, port, _ := net.SplitHostPort(address); host == "" {
-			address = net.JoinHostPort("127.0.0.1", port)
-			listen.Become(address)
-		}
-	}
-	r.c.Admin.Listen = address
-	m.Done()
 }
 
 func (r *reader) log(n yamlnode.Node) {

@@ -86,6 +86,9 @@ func New(cfg *config.Config, opts Options) *Instance {
 	}
 }
 
+// Observe has e called too. It comes before Run.
+func (i *Instance) Observe(e tasks.Events) { i.opts.Events = tasks.Join(i.opts.Events, e) }
+
 // ID is the instance id, configured or chosen at the start.
 func (i *Instance) ID() string { return i.id }
 

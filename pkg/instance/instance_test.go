@@ -53,6 +53,7 @@ type bench struct {
 	client    *kgo.Client
 	dialer    func(ctx context.Context, network, host string) (net.Conn, error) // of instances started from now on
 	disk      vfs.FS                                                            // under the state of instances started from now on; nil: the real one
+	events    tasks.Events                                                      // called by instances started from now on
 	sent      map[string]int64
 	log       *slog.Logger
 
@@ -116,6 +117,7 @@ func (b *bench) start(id string) *worker {
 		defer b.mu.Unlock()
 		b.takeovers = append(b.takeovers, k)
 	}}})
+	w.Observe(b.events)
 	go func() { w.done <- w.Run(context.Background()) }()
 	b.t.Cleanup(func() {
 		w.Stop(config.Release)

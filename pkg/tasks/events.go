@@ -25,6 +25,8 @@ type PhaseInfo struct {
 	Member   string
 	// Generation of the lease under which it happened.
 	Generation int32
+	// Release is what the task is taken by, or given up by; zero: it is not on the move.
+	Release assign.ReleaseID
 }
 
 // RestoreInfo says that an active task's state is up to date.
@@ -73,6 +75,24 @@ type CommitInfo struct {
 	Took    time.Duration
 	Outcome handover.Outcome
 	Err     error
+}
+
+// Join returns events that call those of a, then those of b.
+func Join(a, b Events) Events {
+	a.ensureDefaults()
+	b.ensureDefaults()
+	return Events{
+		PhaseChanged: both(a.PhaseChanged, b.PhaseChanged),
+		Restored:     both(a.Restored, b.Restored),
+		Released:     both(a.Released, b.Released),
+		TakenOver:    both(a.TakenOver, b.TakenOver),
+		TaskFailed:   both(a.TaskFailed, b.TaskFailed),
+		Committed:    both(a.Committed, b.Committed),
+	}
+}
+
+func both[T any](a, b func(T)) func(T) {
+	return func(v T) { a(v); b(v) }
 }
 
 func (e *Events) ensureDefaults() {

@@ -133,7 +133,9 @@ func (m *Manager) notePhase(s *slot, p handover.Phase) {
 		return
 	}
 	lease, _ := m.machine.Lease()
-	m.cfg.Events.PhaseChanged(PhaseInfo{Task: s.id, From: s.seen, To: p, Member: lease.Member, Generation: lease.Generation})
+	m.cfg.Events.PhaseChanged(PhaseInfo{
+		Task: s.id, From: s.seen, To: p, Member: lease.Member, Generation: lease.Generation, Release: m.machine.Task(s.id).Release,
+	})
 	s.seen = p
 }
 

@@ -1,3 +1,3 @@
-// Package telemetry turns an instance's counts, snapshots and events into Prometheus metrics. Their names
-// are part of the product: testdata/metrics lists them.
+// Package telemetry turns an instance's counts, snapshots and events into Prometheus metrics and OpenTelemetry
+// traces. Their names are part of the product: testdata/metrics and docs/metrics.md list them.
 package telemetry

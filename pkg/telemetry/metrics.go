@@ -65,15 +65,19 @@ func (m *Metrics) Events() tasks.Events {
 			m.slowest.Observe(t.Slowest.Seconds())
 		},
 		Committed: func(c tasks.CommitInfo) {
-			outcome := "unanswered"
-			switch c.Outcome {
-			case handover.Acknowledged:
-				outcome = "acknowledged"
-			case handover.Declined:
-				outcome = "refused"
-			case handover.Unknown:
-			}
-			m.commit.WithLabelValues(outcome).Observe(c.Took.Seconds())
+			m.commit.WithLabelValues(outcomeName(c.Outcome)).Observe(c.Took.Seconds())
 		},
 	}
+}
+
+// outcomeName is an outcome of a commit as metrics and spans show it.
+func outcomeName(o handover.Outcome) string {
+	switch o {
+	case handover.Acknowledged:
+		return "acknowledged"
+	case handover.Declined:
+		return "refused"
+	case handover.Unknown:
+	}
+	return "unanswered"
 }
