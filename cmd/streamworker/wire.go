@@ -46,6 +46,10 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 		}
 		return err
 	}
+	access, err := adminAccess(cfg.Admin)
+	if err != nil {
+		return errors.Join(err, socket.Close())
+	}
 	listeners := []net.Listener{socket}
 	if cfg.Admin.Listen != "" {
 		l, err := net.Listen("tcp", cfg.Admin.Listen)
@@ -53,12 +57,15 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 			return errors.Join(fmt.Errorf("admin.listen: %w; choose another address", err), socket.Close())
 		}
 		log.Info("serving metrics and health", "component", "admin", "address", l.Addr().String())
+		if access.Token != "" && access.TLS == nil && !config.IsLoopback(l.Addr().String()) {
+			log.Warn("tokens cross the network in clear: set admin.tls", "component", "admin")
+		}
 		listeners = append(listeners, l)
 	}
 
 	metrics.Watch(inst)
 	super := newSupervisor(e, inst, cfg, log)
-	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Logger: log, Stop: super.order,
+	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Access: access, Logger: log, Stop: super.order,
 		Group: func(ctx context.Context) ([]control.Status, error) { return group.bus.ReadStatuses(ctx) }})
 
 	// The admin side answers until the instance has ended, also while that stops.
@@ -80,6 +87,20 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 	ended := make(chan error, 1)
 	go func() { ended <- inst.Run(ctx) }()
 	return super.run(ended)
+}
+
+// adminAccess reads what decides who may use the TCP side.
+func adminAccess(cfg config.Admin) (a admin.Access, err error) {
+	a.Token = string(cfg.Token)
+	if cfg.TokenFile != "" {
+		if a.Token, err = admin.ReadToken(cfg.TokenFile, config.MinToken); err != nil {
+			return a, err
+		}
+	}
+	if cfg.TLS.Cert != "" {
+		a.TLS, err = admin.TLSConfig(cfg.TLS.Cert, cfg.TLS.Key, cfg.TLS.ClientCA)
+	}
+	return a, err
 }
 
 // tracesLimit bounds how long the last spans may take to be sent.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/leave"
@@ -38,6 +37,9 @@ type Config struct {
 	Group    func(ctx context.Context) ([]control.Status, error) // the group's statuses; nil: not known here
 	Stop     func(ctx context.Context, o StopOrder) error        // makes the process end; ErrRefused: it cannot do that
 	Metrics  prometheus.Gatherer                                 // nil: none
+	API      http.Handler                                        // answers below /api/ on the TCP side; nil: none
+	Pages    http.Handler                                        // the rest of the TCP side, for everybody; nil: none
+	Access   Access                                              // to the TCP side
 	Logger   *slog.Logger
 }
 
@@ -73,13 +75,14 @@ const answerTimeout = 900 * time.Millisecond
 
 // Server answers on the listeners that it is given.
 type Server struct {
-	cfg Config
-	log *slog.Logger
+	cfg    Config
+	log    *slog.Logger
+	limits limits
 }
 
 // NewServer returns a server that listens nowhere yet.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg: cfg, log: cfg.Logger.With("component", "admin")}
+	return &Server{cfg: cfg, log: cfg.Logger.With("component", "admin"), limits: publicLimits}
 }
 
 // ServeLocal answers commands on this host until ctx ends: status, health, leave, cancel and stop. It closes l.
@@ -91,25 +94,16 @@ func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("GET /livez", s.live)
 	mux.HandleFunc("GET /readyz", s.ready)
-	return s.serve(ctx, l, mux)
+	return s.serve(ctx, l, mux, Access{})
 }
 
-// ServePublic shows metrics and health until ctx ends. It closes l.
-func (s *Server) ServePublic(ctx context.Context, l net.Listener) error {
-	mux := http.NewServeMux()
-	if s.cfg.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Metrics, promhttp.HandlerOpts{}))
-	}
-	mux.HandleFunc("GET /livez", s.live)
-	mux.HandleFunc("GET /readyz", s.ready)
-	return s.serve(ctx, l, mux)
-}
-
-func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) error {
+func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, a Access) error {
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		Handler: h, MaxHeaderBytes: s.limits.headerBytes, TLSConfig: a.TLS, Protocols: new(http.Protocols),
+		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.read, WriteTimeout: s.limits.write, IdleTimeout: s.limits.idle,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	srv.Protocols.SetHTTP1(true)
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
@@ -119,7 +113,12 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 			_ = srv.Close() // whoever still waits is cut off
 		}
 	})
-	err := srv.Serve(l)
+	var err error
+	if a.TLS != nil {
+		err = srv.ServeTLS(l, "", "")
+	} else {
+		err = srv.Serve(l)
+	}
 	if stop() { // ctx did not end: the listener failed
 		_ = srv.Close()
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
