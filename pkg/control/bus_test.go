@@ -427,3 +427,51 @@ func TestUnreachableKafka(t *testing.T) {
 		t.Errorf("the tail gives up: %v", err)
 	}
 }
+
+// What was read once is not read again, and what comes is there at the next read.
+func TestLatest(t *testing.T) { onEachKafka(t, testLatest) }
+
+func testLatest(t *testing.T, brokers []string) {
+	b, _ := bus(t, brokers)
+	ctx := t.Context()
+	latest := NewLatest(b)
+	read := func() map[string]State {
+		t.Helper()
+		all, err := latest.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]State{}
+		for _, s := range all {
+			out[s.Instance] = s.State
+		}
+		return out
+	}
+	put := func(instance string, state State) {
+		t.Helper()
+		if err := b.PutStatus(ctx, Status{Instance: instance, State: state}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(); len(got) != 0 {
+		t.Errorf("before anybody spoke: %v", got)
+	}
+	put("a", Starting)
+	put("b", Running)
+	if got := read(); got["a"] != Starting || got["b"] != Running {
+		t.Errorf("%v", got)
+	}
+	put("a", Draining)
+	if got := read(); got["a"] != Draining || got["b"] != Running {
+		t.Errorf("%v", got)
+	}
+	cursor := <-latest.my
+	before := cursor.cursor.next
+	latest.my <- cursor
+	if got := read(); len(got) != 2 {
+		t.Errorf("with nothing new: %v", got)
+	}
+	if cursor := <-latest.my; cursor.cursor.next != before {
+		t.Errorf("read from %d on again", cursor.cursor.next)
+	}
+}

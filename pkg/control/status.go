@@ -39,7 +39,11 @@ type Status struct {
 	Failed      []Failure          `json:"failed,omitempty"`       // tasks that cannot go on, at most MaxFailed of them
 	FailedTasks int                `json:"failed_tasks,omitempty"` // how many there are
 	Left        string             `json:"left,omitempty"`         // why it has left: drained, timeout or now
-	UpdatedMs   int64              `json:"updated_ms"`             // by the instance's clock
+	Behind      map[string]int64   `json:"behind,omitempty"`       // per task being learned, the most changelog records that it was behind
+	Rates       Rates              `json:"rates,omitzero"`
+	Counts      Counts             `json:"counts,omitzero"`
+	Handovers   []Handover         `json:"handovers,omitempty"` // tasks taken of late, the newest last, at most MaxHandovers
+	UpdatedMs   int64              `json:"updated_ms"`          // by the instance's clock
 
 	Seen time.Time `json:"seen,omitzero"` // when Kafka got it; set by readers
 }
@@ -50,6 +54,36 @@ type Learning struct {
 	Lag   int64  `json:"lag"` // changelog records behind
 	Ready bool   `json:"ready"`
 }
+
+// Rates are records per second over the last seconds, of topics that are not changelogs.
+type Rates struct {
+	In  float64 `json:"in"`
+	Out float64 `json:"out"`
+}
+
+// Counts are since the start of the instance.
+type Counts struct {
+	In           int64 `json:"in"` // records read
+	Out          int64 `json:"out"`
+	Skipped      int64 `json:"skipped,omitempty"`
+	DeadLettered int64 `json:"dead_lettered,omitempty"`
+	Dropped      int64 `json:"dropped,omitempty"`  // had no key or value for an aggregate
+	Failures     int64 `json:"failures,omitempty"` // times that a task could not go on
+}
+
+// Handover is a task that the instance took over live.
+type Handover struct {
+	Task       string  `json:"task"`
+	From       string  `json:"from"` // the former owner's instance id
+	Generation int32   `json:"generation"`
+	AtMs       int64   `json:"at_ms"`      // of the first record here, by the instance's clock
+	GapMs      float64 `json:"gap_ms"`     // since the former owner's last record, by the two clocks
+	SlowestMs  float64 `json:"slowest_ms"` // longest time from a record's timestamp to its processing, of those that had gathered
+	Records    int     `json:"records"`    // that had gathered
+}
+
+// MaxHandovers bounds the handovers of a status.
+const MaxHandovers = 20
 
 // Failure is what keeps a task from going on. The instance tries again, with growing pauses.
 type Failure struct {
@@ -115,6 +149,6 @@ func sameButLags(a, b Status) bool {
 	return a.Incarnation == b.Incarnation && a.Member == b.Member && a.Generation == b.Generation && a.State == b.State &&
 		a.DeadlineMs == b.DeadlineMs && a.Left == b.Left && maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.Active, b.Active) && slices.Equal(a.Standby, b.Standby) &&
-		slices.EqualFunc(a.Learning, b.Learning, sameLearner) &&
+		slices.EqualFunc(a.Learning, b.Learning, sameLearner) && slices.Equal(a.Handovers, b.Handovers) &&
 		a.FailedTasks == b.FailedTasks && slices.EqualFunc(a.Failed, b.Failed, sameFailure)
 }

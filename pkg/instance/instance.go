@@ -45,6 +45,7 @@ type Instance struct {
 	log       *slog.Logger
 	id        string
 
+	recent   *recent
 	started  time.Time
 	random   uint64
 	parts    atomic.Pointer[parts] // set once the instance can run tasks
@@ -82,7 +83,7 @@ func New(cfg *config.Config, opts Options) *Instance {
 	log = log.With("app", cfg.App, "instance", id)
 	return &Instance{
 		cfg: cfg, opts: opts, connector: kafka.NewConnector(cfg.Kafka.Connection, log.With("component", "kafka")), log: log, id: id,
-		started: time.Now(), random: randomBits(), stop: make(chan struct{}),
+		recent: &recent{clientID: cfg.Kafka.ClientID}, started: time.Now(), random: randomBits(), stop: make(chan struct{}),
 	}
 }
 
@@ -255,7 +256,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
 		Offsets: offsets{p.coord}, Logs: logs{p.clients.admin}, Group: member,
 		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member) }, Transactions: transactions,
-		Events: logEvents(i.log, i.opts.Events), Logger: i.log.With("component", "tasks"),
+		Events: logEvents(i.log, tasks.Join(i.recent.events(), i.opts.Events)), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
 	})
 	p.membership, err = group.NewMembership(group.Config{

@@ -56,6 +56,7 @@ func (i *Instance) Status() control.Status {
 		s.DeadlineMs = view.Deadline.UnixMilli()
 	}
 	s.State = i.stateOf(ts, view.Phase)
+	i.recent.add(&s, r.manager.Totals(), time.Now())
 	return s
 }
 
