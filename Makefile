@@ -51,6 +51,10 @@ integration: build ## tests on a real Kafka (starts one by scripts/kafka.sh; nee
 chaos: build ## random faults on a Kafka of three brokers, ten minutes for each guarantee (integration/chaos/doc.go: CHAOS_SEED and so on)
 	CHAOS_TIME=$${CHAOS_TIME:-10m} go test -count=1 -timeout 120m -tags integration -v -run '^TestChaos$$' ./integration/chaos
 
+.PHONY: browser
+browser: ## the dashboard in a real browser, with screenshots in SCREENSHOTS (needs Chromium; integration/browser/doc.go)
+	cd integration/browser && go test -count=1 -timeout 15m -v .
+
 .PHONY: bench
 bench: build ## micro-benchmarks, the drain at full size on a real Kafka, then bench-peer; hours
 	go test -run '^$$' -bench . -benchmem ./pkg/...

@@ -14,6 +14,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/admin"
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/dashboard"
 	"github.com/streamworker/streamworker/pkg/instance"
 	"github.com/streamworker/streamworker/pkg/telemetry"
 )
@@ -65,7 +66,9 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 
 	metrics.Watch(inst)
 	super := newSupervisor(e, inst, cfg, log)
+	board := newDashboard(cfg, inst, group.bus, log)
 	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Access: access, Logger: log, Stop: super.order,
+		API: board.API(), Pages: board.Pages(),
 		Group: func(ctx context.Context) ([]control.Status, error) { return group.bus.ReadStatuses(ctx) }})
 
 	// The admin side answers until the instance has ended, also while that stops.
@@ -101,6 +104,16 @@ func adminAccess(cfg config.Admin) (a admin.Access, err error) {
 		a.TLS, err = admin.TLSConfig(cfg.TLS.Cert, cfg.TLS.Key, cfg.TLS.ClientCA)
 	}
 	return a, err
+}
+
+func newDashboard(cfg *config.Config, inst *instance.Instance, bus *control.Bus, log *slog.Logger) *dashboard.Dashboard {
+	d := dashboard.Config{
+		App: cfg.App, Version: thisBuild().Version, Self: inst.Status, Group: control.NewLatest(bus), Topology: cfg.Topology.Graph(), Logger: log,
+	}
+	if cfg.Admin.AllowActions {
+		d.Orders = bus
+	}
+	return dashboard.New(d)
 }
 
 // tracesLimit bounds how long the last spans may take to be sent.

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,16 +48,12 @@ func (r *recent) events() tasks.Events {
 	}}
 }
 
-// uuidLength is that of what coordinators add to a client id to make a member id.
-const uuidLength = 36
+// uuid is what coordinators add to a client id to make a member id.
+var uuid = regexp.MustCompile(`-[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
 
 // instanceOf is the instance id in a member id, which is made of the client id by the coordinator.
 func (r *recent) instanceOf(member string) string {
-	id := strings.TrimPrefix(member, r.clientID+"-")
-	if cut := len(id) - uuidLength - 1; cut > 0 && id[cut] == '-' {
-		return id[:cut]
-	}
-	return id
+	return uuid.ReplaceAllString(strings.TrimPrefix(member, r.clientID+"-"), "")
 }
 
 // add puts into the status what is remembered, and remembers what the status and the totals say.

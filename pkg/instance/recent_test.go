@@ -72,7 +72,7 @@ func TestHandoversAreRemembered(t *testing.T) {
 	if want := (control.Handover{Task: "0_5", From: "worker-2", Generation: 7, GapMs: 25}); h != want {
 		t.Errorf("%+v, want %+v", h, want)
 	}
-	for member, want := range map[string]string{"": "", "words-a": "a", "other": "other", "0f8fad5b-d9cb-469f-a165-70867728950e": "0f8fad5b-d9cb-469f-a165-70867728950e"} {
+	for member, want := range map[string]string{"": "", "words-a": "a", "other": "other", "words-a-b-0f8fad5bd9cb469fa16570867728950e": "a-b"} {
 		if got := r.instanceOf(member); got != want {
 			t.Errorf("%q: %q", member, got)
 		}

@@ -31,7 +31,7 @@ func (t *Topology) String() string {
 type edge struct{ from, to string }
 
 // box is a step in a drawing.
-type box struct{ id, label string }
+type box struct{ id, label, store string }
 
 // drawing is a subtopology as boxes and arrows; topics are nodes shared by all of them.
 type drawing struct {
@@ -49,7 +49,11 @@ func (s *Subtopology) drawing(topic func(string) string) drawing {
 				continue
 			}
 			id := fmt.Sprintf("s%d_%d_%d", s.ID, i, j)
-			d.boxes = append(d.boxes, box{id: id, label: texts[j]})
+			b := box{id: id, label: texts[j]}
+			if a, ok := one.(*aggregateStep); ok {
+				b.store = a.store.Name
+			}
+			d.boxes = append(d.boxes, b)
 			d.edges = append(d.edges, edge{last, id})
 			last = id
 		}
