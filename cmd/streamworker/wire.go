@@ -94,7 +94,7 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 
 // adminAccess reads what decides who may use the TCP side.
 func adminAccess(cfg config.Admin) (a admin.Access, err error) {
-	a.Token = string(cfg.Token)
+	a.Token = cfg.Token.Reveal()
 	if cfg.TokenFile != "" {
 		if a.Token, err = admin.ReadToken(cfg.TokenFile, config.MinToken); err != nil {
 			return a, err
