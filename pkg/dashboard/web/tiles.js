@@ -14,7 +14,7 @@ function remember(name, value) {
 
 function tilesOf(o) {
   const all = (f) => sum(o.instances.map(f));
-  const runs = o.tasks.filter((t) => t.active !== null).length;
+  const runs = Math.max(0, o.tasks.filter((t) => t.active !== null).length - o.failed_tasks);
   const learning = all((i) => i.learning.length);
   const standby = all((i) => i.standby.length);
   const gaps = gapsOf(o);
