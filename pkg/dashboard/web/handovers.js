@@ -23,6 +23,7 @@ export function showHandovers(o) {
   }
   if (!body) {
     const [element, rows] = table('Handovers', [['Time', ''], ['Task', ''], ['From → to', ''], ['Gap', 'grow'], ['Gathered', 'num'], ['Slowest record', 'num']]);
+    rows.addEventListener('animationend', (event) => event.target.classList.remove('new'));
     place.replaceChildren(element);
     body = rows;
   }

@@ -1,7 +1,8 @@
 // Sets the chosen theme before anything is painted. Without a choice the system's counts.
 (() => {
   const order = ['auto', 'light', 'dark'];
-  const names = { auto: 'as the system', light: 'light', dark: 'dark' };
+  const signs = { auto: '◐', light: '☀', dark: '☾' };
+  const title = (name) => name[0].toUpperCase() + name.slice(1);
   let theme = 'auto';
   try {
     theme = localStorage.getItem('theme') ?? 'auto';
@@ -10,8 +11,9 @@
     document.documentElement.dataset.theme = theme;
     const button = document.getElementById('theme');
     if (button) {
-      button.textContent = { auto: '◐ Auto', light: '☀ Light', dark: '☾ Dark' }[theme];
-      button.setAttribute('aria-label', `Theme: ${names[theme]}. Press for: ${names[order[(order.indexOf(theme) + 1) % order.length]]}`);
+      button.lastElementChild.textContent = title(theme);
+      button.firstElementChild.textContent = signs[theme];
+      button.setAttribute('aria-label', `${title(theme)} theme, press for ${order[(order.indexOf(theme) + 1) % order.length]}`);
     }
   };
   if (!order.includes(theme)) theme = 'auto';
