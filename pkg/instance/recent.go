@@ -30,6 +30,8 @@ type sample struct {
 const (
 	rateWindow = 5 * time.Second
 	rateStep   = 500 * time.Millisecond
+
+	handoversFor = time.Hour // that they are told of
 )
 
 // events are the functions through which it hears of takeovers.
@@ -64,6 +66,8 @@ func (r *recent) add(s *control.Status, t tasks.Totals, now time.Time) {
 	s.Counts = control.Counts{
 		In: t.RecordsIn, Out: t.RecordsOut, Skipped: t.Skipped, DeadLettered: t.DeadLettered, Dropped: t.Dropped, Failures: t.Failures,
 	}
+	old := now.Add(-handoversFor).UnixMilli()
+	r.handovers = slices.DeleteFunc(r.handovers, func(h control.Handover) bool { return h.AtMs < old })
 	s.Handovers = slices.Clone(r.handovers)
 
 	behind := make(map[string]int64, len(s.Learning))

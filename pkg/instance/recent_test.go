@@ -72,6 +72,10 @@ func TestHandoversAreRemembered(t *testing.T) {
 	if want := (control.Handover{Task: "0_5", From: "worker-2", Generation: 7, GapMs: 25}); h != want {
 		t.Errorf("%+v, want %+v", h, want)
 	}
+	s = control.Status{}
+	if r.add(&s, tasks.Totals{}, time.Now().Add(handoversFor+time.Minute)); len(s.Handovers) != 0 {
+		t.Errorf("an hour later: %d handovers", len(s.Handovers))
+	}
 	for member, want := range map[string]string{"": "", "words-a": "a", "other": "other", "words-a-b-0f8fad5bd9cb469fa16570867728950e": "a-b"} {
 		if got := r.instanceOf(member); got != want {
 			t.Errorf("%q: %q", member, got)
