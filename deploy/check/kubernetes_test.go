@@ -97,7 +97,7 @@ func decode(t *testing.T, name, text string, into map[string]runtime.Object) {
 func TestChart(t *testing.T) {
 	for file, want := range map[string][]string{
 		"words-values.yaml":      {"ConfigMap", "PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount", "StatefulSet"},
-		"everything-values.yaml": {"ConfigMap", "PodDisruptionBudget", "PodMonitor", "Service", "ServiceAccount", "StatefulSet"},
+		"everything-values.yaml": {"ConfigMap", "PodDisruptionBudget", "PodMonitor", "Secret", "Service", "ServiceAccount", "StatefulSet"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			v := values(t, file)
@@ -121,6 +121,7 @@ func TestChart(t *testing.T) {
 // A chart that would make something that does not work says what to write instead.
 func TestChartRefuses(t *testing.T) {
 	good := values(t, "words-values.yaml")["config"].(string)
+	const tokenFile = ", token_file: /run/secrets/streamworker/token"
 	for name, c := range map[string]struct {
 		v    map[string]any
 		want string
@@ -128,6 +129,8 @@ func TestChartRefuses(t *testing.T) {
 		"no config":       {map[string]any{}, "config: write"},
 		"no YAML":         {map[string]any{"config": "a: ["}, "config: "},
 		"loopback only":   {map[string]any{"config": strings.Replace(good, "0.0.0.0:9464", ":9464", 1)}, "0.0.0.0:9464"},
+		"no token":        {map[string]any{"config": strings.Replace(good, tokenFile, "", 1)}, "token_file: /run/secrets/"},
+		"another file":    {map[string]any{"config": strings.Replace(good, "/streamworker/token", "/token", 1)}, "token_file: /run/secrets/"},
 		"no timeout":      {map[string]any{"config": strings.Replace(good, "scale_down_timeout: 10m", "", 1)}, "scale_down_timeout"},
 		"another timeout": {map[string]any{"config": strings.Replace(good, "10m", "1h30m", 1)}, "whole seconds, minutes or hours"},
 		"unknown stop":    {map[string]any{"config": good, "stop": "gently"}, "stop"},

@@ -29,9 +29,25 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if $config.Error }}{{ fail (printf "config: %s" $config.Error) }}{{ end -}}
 {{- $listen := dig "admin" "listen" "" $config | toString -}}
 {{- if not (regexMatch "^(0\\.0\\.0\\.0|\\[::\\]):[0-9]+$" $listen) -}}
-{{- fail "config: write admin: {listen: \"0.0.0.0:9464\"}: Kubernetes asks for the health of pods from outside of them" -}}
+{{- fail "config: write admin: {listen: \"0.0.0.0:9464\", token_file: /run/secrets/streamworker/token}: Kubernetes asks for the health of pods from outside of them" -}}
 {{- end -}}
 {{- regexFind "[0-9]+$" $listen -}}
+{{- end }}
+
+{{/* The Secret with the token of the admin address; nothing if clients present certificates only. */}}
+{{- define "streamworker.adminSecret" -}}
+{{- $_ := include "streamworker.port" . -}}
+{{- $admin := (fromYaml .Values.config).admin -}}
+{{- if eq (dig "token_file" "" $admin) "/run/secrets/streamworker/token" -}}
+{{- .Values.admin.existingSecret | default (printf "%s-admin" (include "streamworker.name" .)) -}}
+{{- else if or $admin.token $admin.token_file (not (dig "tls" "client_ca" "" $admin)) -}}
+{{- fail "config: write token_file: /run/secrets/streamworker/token under admin: the chart mounts a Secret there, with the token that metrics, API and dashboard ask for" -}}
+{{- end -}}
+{{- end }}
+
+{{/* What a probe adds if the admin address has a certificate. */}}
+{{- define "streamworker.scheme" -}}
+{{- if dig "admin" "tls" "cert" "" (fromYaml .Values.config) }}, scheme: HTTPS{{ end -}}
 {{- end }}
 
 {{/* Seconds that a pod has to stop: scale_down_timeout in the application's file, and some for the last commit. */}}
