@@ -3,6 +3,7 @@ package deploy
 import (
 	"cmp"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -12,7 +13,7 @@ import (
 
 // The applications in chart, manifests and compose file are ones that streamworker reads, with what their containers set.
 func TestConfigurationsLoad(t *testing.T) {
-	env := map[string]string{"INSTANCE_ID": "worker-1"}
+	env := map[string]string{"INSTANCE_ID": "worker-1", "ADMIN_TOKEN": strings.Repeat("x", config.MinToken)}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, file := range []string{
 		"compose/words.yaml", "kubernetes/words.yaml", "helm/streamworker/ci/words-values.yaml", "helm/streamworker/ci/everything-values.yaml",

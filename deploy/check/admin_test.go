@@ -2,11 +2,14 @@ package check
 
 import (
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/config"
 	"helm.sh/helm/v3/pkg/chartutil"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -130,5 +133,41 @@ func TestPodMonitor(t *testing.T) {
 	}
 	if e.Scheme != "https" || e.TLSConfig.ServerName == "" {
 		t.Errorf("scheme %q, TLS %+v", e.Scheme, e.TLSConfig)
+	}
+}
+
+// Prometheus reads the scrape configurations of compose and of the documentation, and presents a token.
+func TestScrapeConfigurations(t *testing.T) {
+	doc := regexp.MustCompile(`(?m)^    rule_files:.*\n(?:    .*\n)+`).FindString(read(t, root+"/docs/deployment.md"))
+	for name, text := range map[string]string{"docs/deployment.md": doc, "compose/prometheus.yml": read(t, "../compose/prometheus.yml")} {
+		c, err := config.Load(text, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, s := range c.ScrapeConfigs {
+			if a := s.HTTPClientConfig.Authorization; a == nil || a.Type != "Bearer" || a.CredentialsFile == "" {
+				t.Errorf("%s: authorization %+v", name, a)
+			}
+		}
+		if len(c.ScrapeConfigs) != 1 {
+			t.Errorf("%s: %d jobs", name, len(c.ScrapeConfigs))
+		}
+	}
+	if !strings.Contains(read(t, "../compose/prometheus.yml"), "credentials_file: /run/secrets/admin_token}") {
+		t.Error("compose/prometheus.yml does not read the secret admin_token of compose.yaml")
+	}
+}
+
+// The documentation writes the file that Compose reads, and Git does not take it.
+func TestComposeTokenFile(t *testing.T) {
+	const line = `(umask 077; echo "ADMIN_TOKEN=$(openssl rand -hex 32)" > .env)` + "\n"
+	for _, file := range []string{"../compose/compose.yaml", root + "/docs/deployment.md"} {
+		if !strings.Contains(read(t, file), line) {
+			t.Errorf("%s does not say how to make the token: %s", file, line)
+		}
+	}
+	if !strings.Contains(read(t, root+"/.gitignore"), "\n/deploy/compose/.env\n") {
+		t.Error("Git takes deploy/compose/.env")
 	}
 }

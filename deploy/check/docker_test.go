@@ -88,11 +88,21 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "compose.yaml")
-	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
-		WorkingDir: dir, ConfigFiles: []types.ConfigFile{{Filename: file}}, Environment: types.Mapping{},
-	}, loader.WithProfiles([]string{"*"}))
+	load := func(env types.Mapping) (*types.Project, error) {
+		return loader.LoadWithContext(context.Background(), types.ConfigDetails{
+			WorkingDir: dir, ConfigFiles: []types.ConfigFile{{Filename: file}}, Environment: env,
+		}, loader.WithProfiles([]string{"*"}))
+	}
+	if _, err := load(nil); err == nil || !strings.Contains(err.Error(), "ADMIN_TOKEN") {
+		t.Errorf("without a token: %v", err)
+	}
+	const token = "a token of its own"
+	project, err := load(types.Mapping{"ADMIN_TOKEN": token})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := project.Secrets["admin_token"].Content; got != token {
+		t.Errorf("the secret of Prometheus is %q", got)
 	}
 	workers := 0
 	for _, s := range project.Services {
@@ -103,6 +113,9 @@ func TestCompose(t *testing.T) {
 			}
 			if id := s.Environment["INSTANCE_ID"]; id == nil || *id != s.Name {
 				t.Errorf("%s: instance id %v", s.Name, id)
+			}
+			if got := s.Environment["ADMIN_TOKEN"]; got == nil || *got != token || s.Environment["ON_TERMINATE"] == nil {
+				t.Errorf("%s: environment %v", s.Name, s.Environment)
 			}
 			if !s.ReadOnly || s.Restart != "on-failure" {
 				t.Errorf("%s: read_only %t, restart %s", s.Name, s.ReadOnly, s.Restart)
