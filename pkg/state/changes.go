@@ -52,9 +52,16 @@ func (c *Changes) Len() int {
 // Each calls f for every changed key, store by store in order of the key. A nil value is a tombstone.
 func (c *Changes) Each(f func(store int, key, value []byte)) {
 	for i := range c.stores {
-		s := &c.stores[i]
-		for _, ch := range s.list {
-			f(i, s.key(ch), s.value(ch))
+		for key, value := range c.stores[i].each {
+			f(i, key, value)
+		}
+	}
+}
+
+func (c *storeChanges) each(yield func(key, value []byte) bool) {
+	for _, ch := range c.list {
+		if !yield(c.key(ch), c.value(ch)) {
+			return
 		}
 	}
 }

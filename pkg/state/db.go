@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -69,25 +70,37 @@ func (d *DB) Checkpoint() []int64 {
 // Freeze cuts the writes since the last Freeze off and returns them, nil if there were none. Reads go
 // on to see them. Each result has to be given to Apply, in order, or all to Discard.
 func (d *DB) Freeze() *Changes {
+	c, _ := d.FreezeEach(func(int, iter.Seq2[[]byte, []byte]) error { return nil })
+	return c
+}
+
+// FreezeEach is Freeze, store by store in the order of the specs. It calls then for each store that has changes, with those:
+// the last value of each key, nil if it was deleted, in order of the key. Then may write to the stores that come later,
+// whose changes these become. After its error, which is returned, the writes can only be discarded.
+func (d *DB) FreezeEach(then func(store int, changes iter.Seq2[[]byte, []byte]) error) (*Changes, error) {
 	dirty := 0
 	for _, s := range d.stores {
 		dirty += len(s.rows.dirty)
 		s.rows.trim()
 	}
 	if dirty == 0 {
-		return nil
+		return nil, nil
 	}
 	d.frozen++
 	c := &Changes{number: d.frozen, stores: make([]storeChanges, len(d.stores))}
 	for i, s := range d.stores {
-		if len(s.rows.dirty) > 0 {
-			c.stores[i] = s.rows.freeze(d.frozen)
+		if len(s.rows.dirty) == 0 {
+			continue
+		}
+		c.stores[i] = s.rows.freeze(d.frozen)
+		if err := then(i, c.stores[i].each); err != nil {
+			return nil, err
 		}
 	}
 	d.mu.Lock()
 	d.mu.outstanding = append(d.mu.outstanding, c)
 	d.mu.Unlock()
-	return c
+	return c, nil
 }
 
 // Apply makes changes part of the state, in one batch with the positions: per store, the position in its
