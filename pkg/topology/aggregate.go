@@ -12,13 +12,15 @@ import (
 // since the epoch, big-endian.
 const stampLen = 8
 
-// aggregateStep folds the messages of a key into one value in a store, and hands on every new value.
+// aggregateStep folds the messages of a key into one value in a store, and hands on every new value, or at a commit the last one
+// of each key.
 type aggregateStep struct {
-	name  string // count, sum, min, max or reduce
-	store StoreSpec
-	value *expression // sum, min, max: what is folded
-	expr  *expression // reduce: the next value from acc and value
-	input Format      // of the message's value
+	name     string // count, sum, min, max or reduce
+	store    StoreSpec
+	value    *expression // sum, min, max: what is folded
+	expr     *expression // reduce: the next value from acc and value
+	input    Format      // of the message's value
+	atCommit bool        // emit: commit
 }
 
 func (s *aggregateStep) String() string {
@@ -29,11 +31,19 @@ func (s *aggregateStep) String() string {
 	if s.expr != nil {
 		text += " " + s.expr.text
 	}
-	return fmt.Sprintf("%s (store %s: key %s, value %s)", text, s.store.Name, s.store.Key, s.store.Value)
+	text = fmt.Sprintf("%s (store %s: key %s, value %s", text, s.store.Name, s.store.Key, s.store.Value)
+	if s.atCommit {
+		text += ", emitted at commits"
+	}
+	return text + ")"
 }
 
 func (s *aggregateStep) start(c *chain, next operator) operator {
 	row := row{step: s, p: c.p, store: c.p.stores[s.store.Name], journaled: c.journaled}
+	if s.atCommit {
+		row.late = newEmitter(c, s, next)
+		next = end{}
+	}
 	if s.name == "count" {
 		return &countOperator{row: row, next: next}
 	}
@@ -59,6 +69,7 @@ type row struct {
 	buf   []byte
 
 	journaled bool
+	late      *emitter // emit: commit
 }
 
 // read encodes m's key, and returns what the store has for it; nil if nothing. m.ts becomes the later of the two.
@@ -83,15 +94,24 @@ func (r *row) read(m *message) ([]byte, error) {
 	return stored[stampLen:], nil
 }
 
-func (r *row) corrupt(stored []byte) error {
+func (r *row) corrupt(stored []byte) error { return r.step.store.corrupt(stored) }
+
+func (s *StoreSpec) corrupt(stored []byte) error {
 	return fmt.Errorf("store %s has a value of %d bytes that is no %s: was %s written by another topology? Change the store's name or empty the changelog",
-		r.step.store.Name, len(stored), r.step.store.Value, r.step.store.Changelog)
+		s.Name, len(stored), s.Value, s.Changelog)
 }
 
 func (r *row) write(m *message, value []byte) {
 	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], uint64(m.ts))
 	r.buf = append(r.buf, value...)
 	r.store.Put(m.key.raw, r.buf)
+}
+
+func (r *row) delete(m *message) {
+	r.store.Delete(m.key.raw)
+	if r.late != nil {
+		r.late.deleted(m.ts)
+	}
 }
 
 type countOperator struct {
@@ -158,7 +178,7 @@ func (o *foldOperator) process(m *message) error {
 		return fault{err}
 	}
 	if v.null {
-		o.store.Delete(m.key.raw)
+		o.delete(m)
 	} else {
 		o.write(m, v.raw)
 	}

@@ -120,6 +120,7 @@ type expression struct {
 	uses    usage
 	typ     resultType
 	native  native
+	total   bool // gives a result for all keys and values but nulls
 }
 
 // compile reads the expression at node; its mistakes are reported there and give nil.
@@ -145,7 +146,7 @@ func compile(node yamlnode.Node, s scope) *expression {
 		return nil
 	}
 	root := checked.Node()
-	e := &expression{node: node, text: strings.TrimSpace(text), scope: s, program: program, typ: typeOf(root.Nature()), native: s.compileNative(root)}
+	e := &expression{node: node, text: strings.TrimSpace(text), scope: s, program: program, typ: typeOf(root.Nature()), native: s.compileNative(root), total: total(root)}
 	ast.Walk(&root, usageVisitor{&e.uses})
 	return e
 }

@@ -39,7 +39,7 @@ streams:
 	f.Add([]byte("1"), []byte("12345678"), int64(0))
 	top := parse(f, src)
 	f.Fuzz(func(t *testing.T, key, value []byte, ts int64) {
-		a := &app{top: top, stores: make(map[string]mapStore)}
+		a := &app{top: top, stores: make(map[string]changedStore)}
 		for _, s := range top.Subtopologies {
 			var stores []Store
 			for range s.Stores {

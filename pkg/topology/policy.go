@@ -14,6 +14,7 @@ const (
 	HeaderTopic     = "streamworker.topic"
 	HeaderPartition = "streamworker.partition"
 	HeaderOffset    = "streamworker.offset"
+	HeaderStore     = "streamworker.store" // in place of topic, partition and offset: a result at a commit
 )
 
 // RecordError is a record that could not be processed, under on_error: fail.
@@ -47,6 +48,9 @@ func (c *chain) failed(before mark, err error) error {
 	}
 	rec := c.m.source
 	policy := c.seg.source.OnError
+	if policy == Stop && c.late != nil {
+		return c.late.explain(blame.error) // no chain is built of which this is expected
+	}
 	if policy == Stop {
 		var placed *RecordError
 		if errors.As(err, &placed) {
@@ -58,7 +62,7 @@ func (c *chain) failed(before mark, err error) error {
 	switch {
 	case c.bad: // settled with an earlier element
 	case policy == DeadLetter:
-		c.p.deadLetter(c.seg.source.DeadLetterTopic, rec, blame)
+		c.deadLetter(rec, blame)
 		c.p.DeadLettered++
 	default:
 		c.p.Skipped++
@@ -67,14 +71,18 @@ func (c *chain) failed(before mark, err error) error {
 	return nil
 }
 
-func (p *Processor) deadLetter(topic string, rec *kgo.Record, err error) {
-	r := p.slabs.record()
-	r.Topic, r.Partition = topic, -1
+func (c *chain) deadLetter(rec *kgo.Record, err error) {
+	r := c.p.slabs.record()
+	r.Topic, r.Partition = c.seg.source.DeadLetterTopic, -1
 	r.Key, r.Value, r.Timestamp = rec.Key, rec.Value, rec.Timestamp
-	r.Headers = append(rec.Headers[:len(rec.Headers):len(rec.Headers)],
-		kgo.RecordHeader{Key: HeaderError, Value: []byte(err.Error())},
-		kgo.RecordHeader{Key: HeaderTopic, Value: []byte(rec.Topic)},
-		kgo.RecordHeader{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(rec.Partition), 10)},
-		kgo.RecordHeader{Key: HeaderOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)})
-	p.pending = append(p.pending, r)
+	r.Headers = append(rec.Headers[:len(rec.Headers):len(rec.Headers)], kgo.RecordHeader{Key: HeaderError, Value: []byte(err.Error())})
+	if c.late != nil {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderStore, Value: []byte(c.late.step.store.Name)})
+	} else {
+		r.Headers = append(r.Headers,
+			kgo.RecordHeader{Key: HeaderTopic, Value: []byte(rec.Topic)},
+			kgo.RecordHeader{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(rec.Partition), 10)},
+			kgo.RecordHeader{Key: HeaderOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)})
+	}
+	c.p.pending = append(c.p.pending, r)
 }

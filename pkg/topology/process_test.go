@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -24,6 +25,7 @@ import (
 //
 //	topology        streams as YAML; prints the topology
 //	process         records, one a line: TOPIC TIMESTAMP KEY VALUE; prints what comes out
+//	commit          prints what comes out at a commit of all tasks
 //	store NAME      prints what a store holds
 //	counters        prints the counters of each subtopology
 //
@@ -38,6 +40,8 @@ func TestProcess(t *testing.T) {
 				return a.top.String()
 			case "process":
 				return a.script(d)
+			case "commit":
+				return a.commit(t)
 			case "store":
 				return a.printStore(d.CmdArgs[0].Key)
 			case "counters":
@@ -58,7 +62,7 @@ func TestProcess(t *testing.T) {
 type app struct {
 	top     *Topology
 	procs   []*Processor
-	stores  map[string]mapStore
+	stores  map[string]changedStore
 	pending []*kgo.Record // emitted and not looked at yet
 	offset  int64
 }
@@ -67,11 +71,11 @@ func (a *app) Emit(r *kgo.Record) { a.pending = append(a.pending, r) }
 
 func newApp(t testing.TB, src string) *app {
 	t.Helper()
-	a := &app{top: parse(t, src), stores: make(map[string]mapStore)}
+	a := &app{top: parse(t, src), stores: make(map[string]changedStore)}
 	for _, s := range a.top.Subtopologies {
 		var stores []Store
 		for _, spec := range s.Stores {
-			a.stores[spec.Name] = make(mapStore)
+			a.stores[spec.Name] = newChangedStore()
 			stores = append(stores, a.stores[spec.Name])
 		}
 		p, err := s.NewProcessor(stores, a)
@@ -85,10 +89,14 @@ func newApp(t testing.TB, src string) *app {
 
 // feed processes a record and what follows from it; it returns all that is written, in order.
 func (a *app) feed(rec *kgo.Record) ([]*kgo.Record, error) {
-	var out []*kgo.Record
 	if err := a.consume(rec); err != nil {
 		return nil, err
 	}
+	return a.drain()
+}
+
+// drain processes what was written and is read here; it returns all that is written, in order.
+func (a *app) drain() (out []*kgo.Record, err error) {
 	for len(a.pending) > 0 {
 		r := a.pending[0]
 		a.pending = a.pending[1:]
@@ -128,6 +136,34 @@ func (a *app) script(d *datadriven.TestData) string {
 		}
 	}
 	return b.String()
+}
+
+// commit cuts off and sends on what waits for it, one subtopology after the other.
+func (a *app) commit(t testing.TB) string {
+	var b strings.Builder
+	for i, s := range a.top.Subtopologies {
+		if err := commit(a.procs[i], s, func(store int) changedStore { return a.stores[s.Stores[store].Name] }); err != nil {
+			fmt.Fprintf(&b, "error: %v\n", err)
+		}
+		out, err := a.drain()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out {
+			b.WriteString(a.printRecord(r))
+		}
+	}
+	return b.String()
+}
+
+// commit does with a processor and its stores what a task does at a commit.
+func commit(p *Processor, s *Subtopology, stores func(int) changedStore) error {
+	for i, spec := range s.Stores {
+		if err := p.EmitChanges(spec.Name, stores(i).cut()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func parseRecord(line string) *kgo.Record {
@@ -210,8 +246,9 @@ func (a *app) printStore(name string) string {
 		}
 	}
 	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(a.stores[name])) {
-		v := a.stores[name][key]
+	store := a.stores[name].mapStore
+	for _, key := range slices.Sorted(maps.Keys(store)) {
+		v := store[key]
 		fmt.Fprintf(&b, "%s: %s at %d\n", printData([]byte(key), spec.Key), printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))
 	}
 	return b.String()
@@ -228,6 +265,38 @@ func (s mapStore) Put(key, value []byte) {
 		return
 	}
 	s[string(key)] = append([]byte(nil), value...)
+}
+
+// changedStore knows which keys were written since the last cut, as a real store does.
+type changedStore struct {
+	mapStore
+	changed map[string]bool
+}
+
+func newChangedStore() changedStore { return changedStore{make(mapStore), make(map[string]bool)} }
+
+func (s changedStore) Put(key, value []byte) {
+	s.changed[string(key)] = true
+	s.mapStore.Put(key, value)
+}
+
+func (s changedStore) Delete(key []byte) {
+	if _, ok := s.mapStore[string(key)]; ok {
+		s.changed[string(key)] = true
+	}
+	s.mapStore.Delete(key)
+}
+
+// cut returns the changes in order of the key.
+func (s changedStore) cut() iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for _, key := range slices.Sorted(maps.Keys(s.changed)) {
+			delete(s.changed, key)
+			if !yield([]byte(key), slices.Clone(s.mapStore[key])) {
+				return
+			}
+		}
+	}
 }
 
 // parse builds the topology of a file that must be right.

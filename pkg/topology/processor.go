@@ -43,6 +43,7 @@ type Processor struct {
 	Counters
 	chains  [][]*chain // by source
 	stores  map[string]Store
+	late    map[string]*emitter // by store, of the aggregates whose results wait for a commit
 	out     Output
 	pending []*kgo.Record // outputs of the current record
 	journal journal
@@ -59,6 +60,7 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 	p := &Processor{
 		chains: make([][]*chain, len(s.Sources)),
 		stores: make(map[string]Store, len(stores)),
+		late:   make(map[string]*emitter),
 		out:    out,
 		eval:   evaluator{env: make(map[string]any)},
 	}
@@ -123,7 +125,8 @@ type chain struct {
 	bad       bool // the current record is counted as bad, and has its dead letter
 	deepKey   bool // some expression looks into keys, or values: JSON is decoded at once
 	deepValue bool
-	journaled bool // writes to stores may have to be taken back
+	journaled bool     // writes to stores may have to be taken back
+	late      *emitter // whose results are sent on, at a commit; nil while a record is processed
 }
 
 // start builds the operators of a segment from its last step to its first; shared says that other segments

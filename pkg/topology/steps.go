@@ -19,6 +19,8 @@ type cutter struct {
 	keyChanged bool   // since the records were last partitioned by key
 	// sourceKey and sourceValue say that they are still what the segment's source has.
 	sourceKey, sourceValue bool
+	atCommit               bool // an aggregate before emits at commits, and nothing lies between that records are written to
+	nullable               bool // the value is an aggregate's, and may be null
 	// ok turns false with the first mistake: formats may then be wrong, and what does not fit is not reported.
 	ok       bool
 	writes   bool           // there is a sink or an aggregate
@@ -34,7 +36,7 @@ func StepNames() []string { return slices.Clone(stepNames) }
 // begin makes the segment's source what the next step sees.
 func (c *cutter) begin(s *segment) {
 	c.segment, c.key, c.value = s, s.key, s.value
-	c.sourceKey, c.sourceValue, c.keyChanged = true, true, false
+	c.sourceKey, c.sourceValue, c.keyChanged, c.atCommit = true, true, false, false
 }
 
 func (c *cutter) step(node yamlnode.Node, index int) {
@@ -110,6 +112,7 @@ func (c *cutter) expression(node yamlnode.Node) *expression {
 	e := compile(node, scope{key: c.key, value: c.value})
 	if e != nil {
 		c.note(e)
+		c.checkAtCommit(e)
 	}
 	return e
 }
@@ -137,6 +140,9 @@ func (c *cutter) filter(arg yamlnode.Node) {
 	if e.typ.shape != truth && (e.typ != resultType{format: JSON}) {
 		arg.ExprErrorf(1, 0, "compare it with something, e.g. value != \"\"", "a filter wants true or false, this gives %s", e.typ)
 		return
+	}
+	if e.typ.shape != truth && c.mustNotFail() {
+		c.refuse("filter", arg)
 	}
 	c.add(&filterStep{cond: e})
 }
@@ -229,6 +235,9 @@ func (c *cutter) flatMap(arg yamlnode.Node) {
 		arg.ExprErrorf(1, 0, "give a list, e.g. split(value, \" \") or [value]", "a flat_map wants a list, this gives %s", e.typ)
 		return
 	}
+	if e.typ.shape != list && c.mustNotFail() {
+		c.refuse("flat_map", arg)
+	}
 	c.value, c.sourceValue = e.typ.format, false
 	c.add(&flatMapStep{list: e, format: c.value})
 }
@@ -252,6 +261,9 @@ func (c *cutter) to(arg, at yamlnode.Node) {
 	c.sinks = append(c.sinks, placedSink{topic: s.Topic, node: topic})
 	c.checkFit("key", c.key, s.Key, s.Topic, key, at)
 	c.checkFit("value", c.value, s.Value, s.Topic, value, at)
+	if c.ok && c.mustNotFail() && (mayFail(c.key, s.Key) || mayFail(c.value, s.Value)) {
+		c.refuse("change of format", at)
+	}
 	c.segment.sinks = append(c.segment.sinks, s.Sink)
 	c.add(s)
 }

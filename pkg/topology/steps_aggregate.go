@@ -14,6 +14,7 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	case arg.IsMap():
 		m := arg.Map()
 		store = m.Get("store")
+		s.atCommit = m.Get("emit").Enum("update", "update", "commit") == "commit"
 		switch name {
 		case "count":
 		case "reduce":
@@ -41,6 +42,7 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	c.segment.stores = append(c.segment.stores, s.store)
 	c.add(s)
 	c.value, c.sourceValue = s.store.Value, false
+	c.atCommit = c.atCommit || s.atCommit
 }
 
 // result compiles the aggregate's expression and sets the format of its value.
@@ -48,6 +50,7 @@ func (c *cutter) result(s *aggregateStep, text, at yamlnode.Node) bool {
 	switch s.name {
 	case "count":
 		s.store.Value = Int
+		c.checkFold(s, resultType{format: Int}, at)
 		return true
 	case "reduce":
 		return c.reducer(s, text, at)
@@ -69,6 +72,9 @@ func (c *cutter) result(s *aggregateStep, text, at yamlnode.Node) bool {
 		node.Errorf(hint, "%s of %s makes no sense", s.name, typ)
 	}
 	s.store.Value = f
+	if ok {
+		c.checkFold(s, typ, node)
+	}
 	return ok
 }
 
@@ -98,11 +104,16 @@ func (c *cutter) reducer(s *aggregateStep, text, at yamlnode.Node) bool {
 		return false
 	}
 	c.note(s.expr)
+	c.checkAtCommit(s.expr)
 	f, ok := s.expr.format(c.value)
 	if ok && c.ok && fitOf(f, c.value) == misfits {
 		text.ExprErrorf(1, 0, "give the same type, or change the value by a map before", "the values are %s, but this gives %s", c.value, s.expr.typ)
 		return false
 	}
+	if ok && fitOf(f, c.value) != fits && c.mustNotFail() {
+		c.refuse("reduce", text)
+	}
+	c.checkFold(s, s.expr.typ, at)
 	return ok
 }
 

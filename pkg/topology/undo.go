@@ -55,7 +55,8 @@ func (p *Processor) settle() {
 }
 
 // undoes reports whether writes to the segment's stores may have to be taken back: if a step behind an aggregate can fail,
-// or if, under on_error: fail, something else can fail for a record that has already reached one.
+// or if, under on_error: fail, something else can fail for a record that has already reached one. What follows an aggregate that
+// emits at commits begins anew there, and cannot fail under on_error: fail.
 func (s *segment) undoes(shared bool) bool {
 	aggregated, listed := false, false
 	for _, one := range s.steps {
@@ -64,7 +65,10 @@ func (s *segment) undoes(shared bool) bool {
 			if aggregated || s.source.OnError == Stop && (shared || listed) {
 				return true
 			}
-			aggregated = true
+			if one.atCommit && s.source.OnError == Stop {
+				return false
+			}
+			aggregated = !one.atCommit
 		case *flatMapStep:
 			listed = true
 			if aggregated {
@@ -84,7 +88,7 @@ func (s *segment) undoes(shared bool) bool {
 }
 
 // mayFail reports whether a datum may turn out not to be writable. What an aggregate has read or written is encoded
-// already, or made of numbers that always are.
+// already, or made of numbers that always are; but NaN and infinity have no JSON form.
 func mayFail(from, to Format) bool {
-	return from != to && (fitOf(from, to) == mayFit || to == JSON)
+	return from != to && (fitOf(from, to) == mayFit || from == Float && to == JSON)
 }

@@ -1,0 +1,89 @@
+package topology
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// emitter sends on what an aggregate has in its store, at a commit: for each key that has changed, the last value.
+type emitter struct {
+	c      *chain
+	step   *aggregateStep
+	next   operator
+	source kgo.Record // stands for the record that a message comes from
+	// latest is the largest timestamp of the messages that deleted a key since the last commit: the store
+	// keeps none for these.
+	latest int64
+}
+
+const noDeletion = math.MinInt64
+
+func newEmitter(c *chain, s *aggregateStep, next operator) *emitter {
+	e := &emitter{c: c, step: s, next: next, latest: noDeletion}
+	c.p.late[s.store.Name] = e
+	return e
+}
+
+func (e *emitter) deleted(ts int64) { e.latest = max(e.latest, ts) }
+
+// EmitsAtCommit reports whether there are aggregates whose results wait for EmitChanges.
+func (p *Processor) EmitsAtCommit() bool { return len(p.late) > 0 }
+
+// EmitChanges sends on the results of the aggregate with this store, if it has emit: commit. Changes are those of the store
+// since the last commit: the last value of each key, nil if it was deleted. They must stay as they are, outputs may share them.
+//
+// What it sends on may change stores that come later in Subtopology.Stores. So a commit takes the stores in that order: it
+// cuts one off, calls EmitChanges, and goes on to the next one. An error leaves the processor unusable.
+func (p *Processor) EmitChanges(store string, changes iter.Seq2[[]byte, []byte]) error {
+	e := p.late[store]
+	if e == nil {
+		return nil
+	}
+	e.c.late = e
+	defer func() { e.c.late = nil }()
+	for key, value := range changes {
+		if err := e.emit(key, value); err != nil {
+			return err
+		}
+		p.settle()
+	}
+	e.latest = noDeletion
+	return nil
+}
+
+func (e *emitter) emit(key, stored []byte) error {
+	c, spec := e.c, &e.step.store
+	m, ts, value := &c.m, e.latest, []byte(nil)
+	switch {
+	case len(stored) >= stampLen:
+		ts, value = int64(binary.BigEndian.Uint64(stored)), stored[stampLen:]
+	case stored != nil:
+		return spec.corrupt(stored)
+	case e.latest == noDeletion:
+		return nil // a record that was taken back had brought the key
+	}
+	e.source = kgo.Record{Key: key, Value: value, Timestamp: time.UnixMilli(ts)}
+	m.source, m.ts = &e.source, ts
+	var err error
+	if m.key, err = decodeDatum(spec.Key, key, false); err != nil {
+		return e.explain(err)
+	}
+	if m.value, err = decodeDatum(spec.Value, value, false); err != nil {
+		return spec.corrupt(stored)
+	}
+	before := c.p.mark()
+	c.bad = false
+	if err := e.next.process(m); err != nil {
+		return c.failed(before, err)
+	}
+	return nil
+}
+
+func (e *emitter) explain(err error) error {
+	return fmt.Errorf("stream %s: sending on the results of store %s: %w", e.c.seg.stream, e.step.store.Name, err)
+}
