@@ -6,7 +6,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/topology"
 )
 
@@ -39,15 +38,6 @@ type processing struct {
 	stall         stall
 	lastProcessed time.Time
 	takeover      *takeover // set until the first records after a take are measured
-}
-
-// frozen is a task's work from one freeze to the next: what one commit makes permanent.
-type frozen struct {
-	changes  *state.Changes
-	offsets  []int64
-	flush    *flush
-	flushed  bool
-	produced bool // something was written to Kafka
 }
 
 // takeover measures how a task starts after it was taken from another instance.
@@ -141,11 +131,16 @@ func (t *task) process(a *processing, recs []*kgo.Record) (int, error) {
 		t.stats.inputLag.Store(max(0, a.batch.end-last.Offset-1))
 		t.measureTakeover(a, recs[:done])
 	}
+	t.countBad(a)
+	return done, err
+}
+
+// countBad adds to the totals what the processor has passed over.
+func (t *task) countBad(a *processing) {
 	t.env.totals.skipped.Add(int64(a.proc.Skipped - a.counted.Skipped))
 	t.env.totals.deadLettered.Add(int64(a.proc.DeadLettered - a.counted.DeadLettered))
 	t.env.totals.dropped.Add(int64(a.proc.NullKeys + a.proc.NullValues - a.counted.NullKeys - a.counted.NullValues))
 	a.counted = a.proc.Counters
-	return done, err
 }
 
 // measureTakeover notes the gap at the first records after a take, and the slowest of those that had
@@ -191,100 +186,6 @@ func (t *task) produce(a *processing) {
 	}
 	t.env.totals.recordsOut.Add(int64(len(a.out)))
 	a.out = a.out[:0]
-}
-
-// freeze cuts off what was done since the last freeze, sends its changelog records, and calls done on
-// the task's goroutine when the broker has answered all of it. A careful task sends them when its output is
-// written: the changes of work that fails would be counted once more when the task is opened anew.
-func (t *task) freeze(a *processing, done func(*frozen)) {
-	f := &frozen{offsets: append([]int64(nil), a.offsets...), flush: a.flush, produced: a.wrote}
-	a.flush = newFlush(len(t.sub.Stores))
-	a.moved, a.wrote = false, false
-	if t.db != nil {
-		f.changes = t.db.Freeze()
-	}
-	a.frozen = append(a.frozen, f)
-	flushed := func() {
-		f.flushed = true
-		done(f)
-		if a.onFlushed != nil {
-			a.onFlushed()
-		}
-	}
-	if !t.careful {
-		t.produceChanges(f)
-		f.flush.seal(func() { t.box.post(flushed) })
-		return
-	}
-	f.flush.seal(func() {
-		t.box.post(func() {
-			if t.active != a || f.flush.err() != nil {
-				flushed()
-				return
-			}
-			f.flush = newFlush(len(t.sub.Stores))
-			t.produceChanges(f)
-			f.flush.seal(func() { t.box.post(flushed) })
-		})
-	})
-}
-
-// produceChanges sends what has changed to the changelogs.
-func (t *task) produceChanges(f *frozen) {
-	if f.changes == nil || f.changes.Len() == 0 {
-		return
-	}
-	f.produced = true
-	t.env.wrote.Store(true)
-	n := f.changes.Len()
-	recs := make([]kgo.Record, n)
-	promises := make([]func(*kgo.Record, error), len(t.sub.Stores))
-	for i := range promises {
-		promises[i] = f.flush.changelogPromise(i)
-	}
-	f.flush.pending.Add(int64(n))
-	now, i := time.Now(), 0
-	f.changes.Each(func(store int, key, value []byte) {
-		recs[i] = kgo.Record{Topic: t.sub.Stores[store].Changelog, Partition: t.id.Partition, Key: key, Value: value, Timestamp: now}
-		t.producer.Produce(t.ctx, &recs[i], promises[store])
-		i++
-	})
-	t.env.totals.changes.Add(int64(n))
-}
-
-// positions are how far the changelogs reach after the first n frozen pieces of work.
-func (t *task) positions(a *processing, n int) []int64 {
-	pos := make([]int64, len(t.sub.Stores))
-	if t.db != nil {
-		copy(pos, t.db.Checkpoint())
-	}
-	for _, f := range a.frozen[:n] {
-		for i := range pos {
-			pos[i] = max(pos[i], f.flush.next[i].Load())
-		}
-	}
-	return pos
-}
-
-// applyUntil writes to the store what was committed: the frozen work up to and including last.
-func (t *task) applyUntil(last *frozen) error {
-	a := t.active
-	if a == nil {
-		return nil
-	}
-	for len(a.frozen) > 0 {
-		f := a.frozen[0]
-		if f.changes != nil && f.changes.Len() > 0 {
-			if err := t.db.Apply(f.changes, t.positions(a, 1)); err != nil {
-				return fmt.Errorf("writing the state of task %s: %w", t.id, err)
-			}
-		}
-		a.frozen = a.frozen[1:]
-		if f == last {
-			break
-		}
-	}
-	return nil
 }
 
 // awaitFlushes waits until nothing that the task produced is on its way any more, so that a later opening

@@ -90,7 +90,7 @@ func (t *task) cut(done func(*frozen, *release)) {
 		done(nil, nil)
 		return
 	}
-	a.held = true
+	defer func() { a.held = true }() // what the freeze writes is a part of this transaction
 	if !a.moved && !a.stopped {
 		done(nil, nil)
 		return
