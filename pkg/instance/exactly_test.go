@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -184,57 +183,10 @@ func (c *chaos) step() {
 	}
 }
 
-// outputs are all committed counts of each key, in the order in which they were written.
-func (c *chaos) outputs() map[string][]int64 {
-	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	ends, err := kadm.NewClient(c.client).ListCommittedOffsets(ctx, c.app+"-out")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	left := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			left[o.Partition] = o.Offset
-		}
-	})
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(c.app+"-out"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer cl.Close()
-	out := map[string][]int64{}
-	for len(left) > 0 && ctx.Err() == nil {
-		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() {
-				out[string(r.Key)] = append(out[string(r.Key)], int64(binary.BigEndian.Uint64(r.Value)))
-			}
-			if r.Offset+1 >= left[r.Partition] {
-				delete(left, r.Partition)
-			}
-		})
-	}
-	if len(left) > 0 {
-		c.t.Fatalf("the output does not come to its end: %v", left)
-	}
-	return out
-}
-
 // checkOnce waits until all is counted, and checks that each count of each key is there once and in order.
 func (c *chaos) checkOnce() {
 	c.t.Helper()
-	var out map[string][]int64
-	c.await("everything sent is counted", func() bool {
-		out = c.outputs()
-		for k, n := range c.sent {
-			if v := out[k]; len(v) == 0 || v[len(v)-1] < n {
-				return false
-			}
-		}
-		return true
-	})
+	out := c.awaitCounted()
 	for k, n := range c.sent {
 		if int64(len(out[k])) != n {
 			c.t.Errorf("%s: %d counts, want %d", k, len(out[k]), n)
@@ -246,6 +198,27 @@ func (c *chaos) checkOnce() {
 			}
 		}
 	}
+}
+
+// checkOnceLate does so with counts that come at commits.
+func (c *chaos) checkOnceLate() {
+	c.t.Helper()
+	c.checkLate(c.awaitCounted())
+}
+
+// awaitCounted waits until all is counted, and returns all counts.
+func (c *chaos) awaitCounted() (out map[string][]int64) {
+	c.t.Helper()
+	c.await("everything sent is counted", func() bool {
+		out = c.outputs()
+		for k, n := range c.sent {
+			if v := out[k]; len(v) == 0 || v[len(v)-1] < n {
+				return false
+			}
+		}
+		return true
+	})
+	return out
 }
 
 // Whatever happens to instances and brokers, every record is counted exactly once. STREAMWORKER_TEST_SEED plays the
@@ -267,11 +240,16 @@ func TestExactlyOnceInChaos(t *testing.T) {
 		steps = n
 	}
 	for _, version := range []int16{1, 2} {
-		t.Run(fmt.Sprintf("transaction version %d", version), func(t *testing.T) { testExactlyOnceInChaos(t, version, seed, steps) })
+		t.Run(fmt.Sprintf("transaction version %d", version), func(t *testing.T) {
+			testExactlyOnceInChaos(t, version, seed, steps, chaosFile, (*chaos).checkOnce)
+		})
 	}
+	t.Run("results at commits", func(t *testing.T) {
+		testExactlyOnceInChaos(t, 2, seed, steps/2, lateFile(chaosFile), (*chaos).checkOnceLate)
+	})
 }
 
-func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int) {
+func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int, file string, check func(*chaos)) {
 	t.Logf("STREAMWORKER_TEST_SEED=%d", seed)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SleepOutOfOrder(), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "500"}))
 	if err != nil {
@@ -289,7 +267,7 @@ func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int)
 	}
 	c := &chaos{
 		bench: &bench{
-			t: t, guarantee: config.ExactlyOnce, file: chaosFile, app: "chaos", brokers: cluster.ListenAddrs(), dir: t.TempDir(),
+			t: t, guarantee: config.ExactlyOnce, file: file, app: "chaos", brokers: cluster.ListenAddrs(), dir: t.TempDir(),
 			sent: map[string]int64{}, mayAbort: true, log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		},
 		rnd: rand.New(rand.NewPCG(seed, 0)), cluster: cluster, names: []string{"a", "b", "c"},
@@ -331,7 +309,7 @@ func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int)
 	for _, name := range c.names {
 		c.mend(name)
 	}
-	c.checkOnce()
+	check(c)
 
 	// What the changelogs have is what was counted.
 	for _, name := range c.names {
@@ -340,7 +318,7 @@ func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int)
 	c.dir = t.TempDir()
 	c.run("a")
 	c.generate()()
-	c.checkOnce()
+	check(c)
 	t.Logf("%d records", c.total())
 }
 

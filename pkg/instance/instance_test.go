@@ -213,6 +213,44 @@ func (b *bench) check() {
 	}
 }
 
+// outputs are all committed counts of each key, in the order in which they were written.
+func (b *bench) outputs() map[string][]int64 {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ends, err := kadm.NewClient(b.client).ListCommittedOffsets(ctx, b.app+"-out")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			left[o.Partition] = o.Offset
+		}
+	})
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumeTopics(b.app+"-out"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer cl.Close()
+	out := map[string][]int64{}
+	for len(left) > 0 && ctx.Err() == nil {
+		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				out[string(r.Key)] = append(out[string(r.Key)], int64(binary.BigEndian.Uint64(r.Value)))
+			}
+			if r.Offset+1 >= left[r.Partition] {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	if len(left) > 0 {
+		b.t.Fatalf("the output does not come to its end: %v", left)
+	}
+	return out
+}
+
 func TestOneInstanceCounts(t *testing.T) { underBoth(t, 4, testOneInstanceCounts) }
 
 func testOneInstanceCounts(t *testing.T, b *bench) {
