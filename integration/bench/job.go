@@ -28,8 +28,16 @@ type job struct {
 	output    string
 	guarantee string
 	commit    time.Duration
-	cache     int64    // bytes in which Kafka Streams may keep output back until a commit; streamworker never does
+	cache     int64    // bytes in which Kafka Streams may keep output back until a commit; 0: each update is sent on
 	more      []string // more properties of Kafka Streams, name=value
+}
+
+// emit is when streamworker sends results on.
+func (j job) emit() string {
+	if j.cache > 0 {
+		return "commit"
+	}
+	return "update"
 }
 
 // store is the name of the count's state on both sides, and so part of its changelog's name.

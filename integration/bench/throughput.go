@@ -42,9 +42,8 @@ func (b *bench) count(ctx context.Context) error {
 // cacheBytes lets Kafka Streams keep back what it updates between two commits.
 const cacheBytes = 64 << 20
 
-// cached lets output wait for the commit where a side can: Kafka Streams with its cache. streamworker writes each update
-// to the output all the same; its changelog it writes once per key and commit, here as elsewhere. Each side is tried with several
-// commit intervals. A run ends with an orderly stop, which commits, once everything is processed.
+// cached lets output wait for the commit: Kafka Streams with its cache, streamworker with emit: commit. Each side is tried with
+// several commit intervals. A run ends with an orderly stop, which commits, once everything is processed.
 func (b *bench) cached(ctx context.Context) error {
 	in, err := b.events(ctx, b.small, b.partitions)
 	if err != nil {

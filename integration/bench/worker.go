@@ -22,20 +22,20 @@ type worker struct{ b *bench }
 
 func (worker) name() string { return workerSide }
 
-// steps are the jobs, each the twin of one of Kafka Streams'.
+// steps are the jobs, each the twin of one of Kafka Streams', with places for input, output and when results are sent on.
 var steps = map[string]string{
 	countJob: `  - name: events
-    from: {topic: %s, value: bytes}
+    from: {topic: %[1]s, value: bytes}
     steps:
-      - count: {store: ` + store + `}
-      - to: {topic: %s, value: int}
+      - count: {store: ` + store + `, emit: %[3]s}
+      - to: {topic: %[2]s, value: int}
 `,
 	filterJob: `  - name: orders
-    from: {topic: %s, value: json}
+    from: {topic: %[1]s, value: json}
     steps:
       - filter: value.amount > 50
       - map: '{"user": value.user, "cents": int(value.amount * 100)}'
-      - to: {topic: %s, value: json}
+      - to: {topic: %[2]s, value: json}
 `,
 }
 
@@ -50,7 +50,7 @@ on_terminate: release
 admin: {listen: "127.0.0.1:0"}
 log: {format: json}
 streams:
-`, j.app, w.b.kafka.Address, j.guarantee, j.commit) + fmt.Sprintf(steps[j.kind], j.input, j.output)
+`, j.app, w.b.kafka.Address, j.guarantee, j.commit) + fmt.Sprintf(steps[j.kind], j.input, j.output, j.emit())
 }
 
 func (w worker) start(j job, id string, expect int) (instance, error) {
