@@ -109,3 +109,32 @@ streams:
 		return &kgo.Record{Key: fmt.Appendf(nil, "u%d", i%500), Value: fmt.Appendf(nil, `{"id": %d, "amount": %d.5}`, i, i%20)}
 	})
 }
+
+const countAtCommit = `
+streams:
+  - {name: events, from: {topic: events, value: bytes}, steps: [count: {store: counts, emit: commit}, to: {topic: counts, value: int}]}
+`
+
+func BenchmarkCountAtCommit(b *testing.B) {
+	benchProcess(b, countAtCommit, 0, func(i int) *kgo.Record {
+		return &kgo.Record{Key: fmt.Appendf(nil, "key-%06d", i%500), Value: make([]byte, 100)}
+	})
+}
+
+// BenchmarkEmitChanges sends results on; one operation is one key.
+func BenchmarkEmitChanges(b *testing.B) {
+	out := new(discard)
+	p, err := parse(b, countAtCommit).Subtopologies[0].NewProcessor([]Store{make(mapStore)}, out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	key, value := []byte("key-000001"), make([]byte, 16)
+	b.ReportAllocs()
+	err = p.EmitChanges("counts", func(yield func(key, value []byte) bool) {
+		for b.Loop() && yield(key, value) {
+		}
+	})
+	if err != nil || out.n == 0 {
+		b.Fatal(err, out.n)
+	}
+}

@@ -28,6 +28,10 @@
 // reduce that gives null deletes the entry and writes a null. What follows an aggregate sees its results as a stream of
 // records. Headers stay with the record that caused an output.
 //
+// With emit: commit an aggregate's semantics are those of caching on: each commit gives the last value of each key that has
+// changed, without headers. There is no record to stop before then, so Parse refuses steps behind that may fail under
+// on_error: fail (infallible.go).
+//
 // A record whose key or value is not in its format, or for which an expression fails, is dealt with as the source's on_error
 // says. It leaves no trace in stores and output, so that it can be processed again or sent in anew. Of a flat_map's elements the
 // others still get through, except under on_error: fail; there is one dead letter per source record and segment.
