@@ -158,10 +158,7 @@ func TestResultsOfTwoTransactions(t *testing.T) {
 // away there, and the instance can stop.
 func TestResultThatCannotBeSentOn(t *testing.T) {
 	eachGuarantee(t, func(t *testing.T, r *lateRig) {
-		bad := &kgo.Record{Topic: "app-most-changelog", Partition: 1, Key: []byte("1/0"), Value: []byte("bad")}
-		if err := r.client.ProduceSync(context.Background(), bad).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		r.spoil("1/0")
 		r.plan(1, own(id(0), id(1)))
 		r.awaitPhase(id(1), handover.Running)
 		r.send(0, 10, 2)
@@ -176,4 +173,30 @@ func TestResultThatCannotBeSentOn(t *testing.T) {
 			t.Errorf("output %v: want only that of partition 0", last)
 		}
 	})
+}
+
+// The same at a stop: what cannot be committed is dropped.
+func TestStopWithAResultThatCannotBeSentOn(t *testing.T) {
+	eachGuarantee(t, func(t *testing.T, r *lateRig) {
+		r.spoil("0/0")
+		r.plan(1, own(id(0)))
+		r.send(0, 10, 2)
+		r.awaitProcessed(10)
+		r.end()
+		if got := r.committed(); got != 0 {
+			t.Errorf("offset %d is committed, want that of the beginning", got)
+		}
+		if last, n := r.counts("out"); n > 0 {
+			t.Errorf("output %v, want none", last)
+		}
+	})
+}
+
+// spoil makes the second store unreadable for a key, as if another topology had written it.
+func (r *lateRig) spoil(key string) {
+	r.t.Helper()
+	bad := &kgo.Record{Topic: "app-most-changelog", Partition: int32(key[0] - '0'), Key: []byte(key), Value: []byte("bad")}
+	if err := r.client.ProduceSync(context.Background(), bad).FirstErr(); err != nil {
+		r.t.Fatal(err)
+	}
 }

@@ -133,12 +133,12 @@ func TestTotal(t *testing.T) {
 	}{
 		{Int, true, []string{
 			"value + 1", "value * value - timestamp", "-value", "value / 0", "value > 3 or not (key == \"a\")", "string(value)", "int(value)", "float(value)",
-			"lower(key) + upper(trim(key))", "len(key)", "value > 3 ? key : topic", `{"a": value, "b": [key, {"c": value > 2}]}`, `split(key, "b")`, `split(key, "")`,
+			"lower(key) + upper(trim(key))", "len(key)", "value > 3 ? key : topic", `{"a": value, "b": [key, {"c": value > 2}], (key): 1, 3: 4}`, `split(key, "b")`, `split(key, "")`,
 			`key contains "x" && key startsWith "a" || key endsWith "b"`, "value != 1 ? 2 : 3", "partition + offset", "[value, value]",
 		}},
 		{Int, false, []string{
 			"value % 2", "key[0:3]", "int(key)", "float(key)", "headers[\"a\"]", "value > 3 ? value : nil", "nil", "fromJSON(key)", "1 in [1]", "key matches key",
-			"value > 3 ? value : key", "1..value", `{"a": value / 2}`, "$env", "max(value, 2)", "filter(split(key, \"\"), # == \"a\")", "let x = value; x",
+			"value > 3 ? value : key", "1..value", `{"a": value / 2}`, `{(value): 1}`, "$env", "max(value, 2)", "filter(split(key, \"\"), # == \"a\")", "let x = value; x",
 		}},
 		{Float, true, []string{"value * 2 - 1.5", "int(value)", "string(value)", "value < 3", "value == value", `{"a": string(value)}`, "-value / value"}},
 		{Float, false, []string{`{"a": value}`, "[value]", "value ** 2"}},

@@ -79,7 +79,7 @@ func total(n ast.Node) bool {
 	case *ast.MapNode:
 		for _, one := range n.Pairs {
 			pair, ok := one.(*ast.PairNode)
-			if !ok || !total(pair.Key) || !inJSON(pair.Value) {
+			if !ok || !total(pair.Key) || typeOf(pair.Key.Nature()) != (resultType{format: String}) || !inJSON(pair.Value) {
 				return false
 			}
 		}
