@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	commandLine = regexp.MustCompile("streamworker (run|stop|probe|status|leave)\\b([^\n`]*)")
+	commandLine = regexp.MustCompile("streamworker (run|stop|probe|status|leave|dev|simulate|topology|config check|config schema)\\b([^\n`]*)")
 	flag        = regexp.MustCompile(`--[a-z][a-z-]*`)
 	listMarks   = strings.NewReplacer(`", "`, " ", ", ", " ", `"`, "", "[", "", "]", "")
 	deployPath  = regexp.MustCompile(`\bdeploy(?:/[\w@.-]+)+`)
@@ -21,7 +21,8 @@ func TestCommandsAndPaths(t *testing.T) {
 	help := map[string]string{}
 	commands := 0
 	for _, file := range []string{
-		"../docs/deployment.md", "docker/Dockerfile", "compose/compose.yaml", "kubernetes/words.yaml", "systemd/streamworker@.service",
+		"../README.md", "../examples/README.md", "../docs/benchmarks.md", "../docs/configuration.md", "../docs/deployment.md",
+		"../docs/operations.md", "../docs/troubleshooting.md", "docker/Dockerfile", "compose/compose.yaml", "kubernetes/words.yaml", "systemd/streamworker@.service",
 		"helm/streamworker/templates/statefulset.yaml", "helm/streamworker/templates/NOTES.txt",
 	} {
 		data, err := os.ReadFile(file)
@@ -31,7 +32,7 @@ func TestCommandsAndPaths(t *testing.T) {
 		for _, m := range commandLine.FindAllStringSubmatch(listMarks.Replace(string(data)), -1) {
 			name := m[1]
 			if help[name] == "" {
-				out, err := exec.Command(binary, name, "--help").Output()
+				out, err := exec.Command(binary, append(strings.Fields(name), "--help")...).Output()
 				if err != nil {
 					t.Fatal(err)
 				}
