@@ -91,7 +91,7 @@ var (
 	metric    = regexp.MustCompile(`\bstreamworker_[a-z_]+`)
 	goPath    = regexp.MustCompile("`((?:pkg|cmd|integration|deploy|scripts|examples|docs)/[\\w@./-]+)`")
 	address   = regexp.MustCompile(`https?://[^\s)]*`)
-	configKey = regexp.MustCompile(`\b(?:kafka|learners|state|admin|telemetry|internal_topics|log)\.[a-z_]+(?:\.[a-z_]+)*`)
+	configKey = regexp.MustCompile(`\b(?:kafka|learners|state|admin|telemetry|internal_topics|log)\.[a-z_]+(?:\.[a-z_]+)*\b`)
 )
 
 // Make targets, paths, tests, metrics and configuration keys that documents name exist.
@@ -205,11 +205,10 @@ var (
 	codeRow  = regexp.MustCompile("(?m)^\\| \\d+ \\| `([^`]*)`")
 )
 
-// Messages that docs/troubleshooting.md quotes at the beginning of a row are in the code: each piece between two … is part
-// of one of its texts.
+// Messages that tables of these documents begin with are in the code: each piece between two … is part of one of its texts.
 func TestMessages(t *testing.T) {
 	texts := literals(t)
-	text := read(t, "troubleshooting.md")
+	text := read(t, "troubleshooting.md") + read(t, "metrics.md")
 	var messages []string
 	for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
 		for _, m := range quoted.FindAllStringSubmatch(row[1], -1) {
