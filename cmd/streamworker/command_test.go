@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,16 +30,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // shell runs command lines in this process.
 type shell struct {
-	signals chan os.Signal
-	stdout  string
-	stderr  string
+	signals  chan os.Signal
+	answers  string        // to questions; "": nobody can be asked
+	patience time.Duration // with Kafka; default 20 s
+	stdout   string
+	stderr   string
 }
 
 func (s *shell) run(t *testing.T, args ...string) int {
 	t.Helper()
 	var out, errOut syncBuffer
 	code := execute(args, &env{
-		out: &out, errOut: &errOut, lookup: os.LookupEnv, signals: s.signals, patience: 20 * time.Second,
+		out: &out, errOut: &errOut, lookup: os.LookupEnv, signals: s.signals, patience: cmp.Or(s.patience, 20*time.Second),
+		in: strings.NewReader(s.answers), asks: s.answers != "",
 		exit: func(code int) { t.Errorf("exit at once with %d", code) },
 	})
 	s.stdout, s.stderr = out.String(), errOut.String()
@@ -135,6 +139,9 @@ func TestMistakes(t *testing.T) {
 		{"probe well --state-dir /nowhere", exitUsage, "invalid argument"},
 		{"probe ready", exitUsage, "-c FILE or --state-dir DIR"},
 		{"probe live --state-dir /nowhere", exitNotRunning, "no instance is running"},
+		{"reset", exitUsage, "-c FILE"},
+		{"reset -c " + bad, exitConfig, "bad.yaml:7:9"},
+		{"reset -c " + good, exitUsage, "--yes to delete, --dry-run"},
 		{"leave --state-dir /nowhere --cancel --wait", exitUsage, "--cancel goes with neither"},
 	} {
 		var s shell

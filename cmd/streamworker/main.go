@@ -19,6 +19,7 @@ func main() {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	os.Exit(execute(os.Args[1:], &env{
 		out: os.Stdout, errOut: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
+		in: os.Stdin, asks: isatty.IsTerminal(os.Stdin.Fd()),
 		lookup: os.LookupEnv, signals: signals, exit: os.Exit, patience: 15 * time.Second,
 		serviceAccount: serviceAccountDir,
 	}))
