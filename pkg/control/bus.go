@@ -45,9 +45,12 @@ func (b *Bus) Hello(ctx context.Context, h Hello) error {
 	return b.put(ctx, ordersPartition, kindHello, h.Instance, h)
 }
 
-// PutStatus publishes the status of an instance.
+// PutStatus publishes the status of an instance. Without an UpdatedMs it is of now.
 func (b *Bus) PutStatus(ctx context.Context, s Status) error {
 	s.Version = version
+	if s.UpdatedMs == 0 {
+		s.UpdatedMs = time.Now().UnixMilli()
+	}
 	return b.put(ctx, statusPartition, kindStatus, s.Instance, s)
 }
 
