@@ -28,6 +28,39 @@ type layout struct {
 	hash   uint64                         // of the configuration and the partition counts: what all members should agree on
 }
 
+// Needs are what an application needs of its cluster's topics.
+type Needs struct {
+	Tasks    []int32                        // number of each subtopology's tasks
+	Internal []topics.Spec                  // changelogs and repartition topics; the control topic is pkg/control's
+	Rights   map[string][]kmsg.ACLOperation // by topic, internal ones and the control topic too
+	Hash     uint64                         // of the configuration and the partition counts: what all members should agree on
+}
+
+// NeedsOf works them out from the partition counts of the input topics. It asks nobody.
+func NeedsOf(cfg *config.Config, inputs map[string]int32) (*Needs, error) {
+	counts, internal, err := cfg.Topology.PartitionCounts(inputs)
+	if err != nil {
+		return nil, err
+	}
+	n := &Needs{Tasks: counts}
+	durability := topics.Durability{Replication: max(0, cfg.InternalTopics.Replication), MinInsync: cfg.InternalTopics.MinInsyncReplicas}
+	for _, s := range cfg.Topology.Subtopologies {
+		for _, store := range s.Stores {
+			n.Internal = append(n.Internal, topics.Changelog(store.Changelog, store.Name, internal[store.Changelog], durability))
+		}
+		for _, sink := range s.Sinks {
+			if sink.Internal {
+				n.Internal = append(n.Internal, topics.Repartition(sink.Topic, internal[sink.Topic], durability))
+			}
+		}
+	}
+	n.Rights = rights(cfg.App, cfg.Topology, n.Internal)
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, cfg.ConfigHash(), counts) // never fails
+	n.Hash = h.Sum64()
+	return n, nil
+}
+
 // prepare checks the topics that the application reads and writes, and makes or checks its internal ones.
 func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, error) {
 	top := cfg.Topology
@@ -39,34 +72,20 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 	for _, name := range top.Inputs() {
 		inputs[name] = known[name].Partitions
 	}
-	counts, internal, err := top.PartitionCounts(inputs)
+	n, err := NeedsOf(cfg, inputs)
 	if err != nil {
 		return nil, err
 	}
-	durability := topics.Durability{Replication: max(0, cfg.InternalTopics.Replication), MinInsync: cfg.InternalTopics.MinInsyncReplicas}
-	var specs []topics.Spec
-	for _, s := range top.Subtopologies {
-		for _, store := range s.Stores {
-			specs = append(specs, topics.Changelog(store.Changelog, store.Name, internal[store.Changelog], durability))
-		}
-		for _, sink := range s.Sinks {
-			if sink.Internal {
-				specs = append(specs, topics.Repartition(sink.Topic, internal[sink.Topic], durability))
-			}
-		}
-	}
-	made, err := topics.Ensure(ctx, cl, specs, cfg.InternalTopics.Create)
+	made, err := topics.Ensure(ctx, cl, n.Internal, cfg.InternalTopics.Create)
 	if err != nil {
 		return nil, err
 	}
-	h := fnv.New64a()
-	_, _ = fmt.Fprintln(h, cfg.ConfigHash(), counts) // never fails
-	l := &layout{hash: h.Sum64(), writes: top.Outputs(), needs: rights(cfg.App, top, specs)}
-	for _, s := range specs {
+	l := &layout{hash: n.Hash, writes: top.Outputs(), needs: n.Rights}
+	for _, s := range n.Internal {
 		l.writes = append(l.writes, s.Name)
 	}
 	for i, s := range top.Subtopologies {
-		sub := tasks.Subtopology{Subtopology: s, Partitions: counts[i]}
+		sub := tasks.Subtopology{Subtopology: s, Partitions: n.Tasks[i]}
 		for _, store := range s.Stores {
 			info := made[store.Changelog]
 			sub.Stores = append(sub.Stores, state.StoreSpec{
@@ -74,7 +93,7 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 			})
 		}
 		l.tasks = append(l.tasks, sub)
-		l.group = append(l.group, group.Subtopology{ID: s.ID, Topics: s.Topics(), Partitions: counts[i], Stateful: s.Stateful})
+		l.group = append(l.group, group.Subtopology{ID: s.ID, Topics: s.Topics(), Partitions: n.Tasks[i], Stateful: s.Stateful})
 	}
 	return l, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -71,5 +72,17 @@ func sleep(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// Settled asks a coordinator again and again while it is being chosen or is reading what it has to know, as long as ctx lasts.
+// On a new cluster the first question for a group makes the brokers choose one.
+func Settled(ctx context.Context, question func() error) error {
+	for {
+		err := question()
+		passing := errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.NotCoordinator)
+		if !passing || !sleep(ctx) {
+			return err
+		}
 	}
 }

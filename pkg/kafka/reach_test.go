@@ -94,3 +94,17 @@ func TestReach(t *testing.T) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }
+
+func TestSettled(t *testing.T) {
+	answers := []error{kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.GroupIDNotFound, nil}
+	asked := 0
+	err := kafka.Settled(t.Context(), func() error { asked++; return answers[asked-1] })
+	if !errors.Is(err, kerr.GroupIDNotFound) || asked != 3 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := kafka.Settled(ctx, func() error { return kerr.NotCoordinator }); !errors.Is(err, kerr.NotCoordinator) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/state"
 )
@@ -109,11 +110,8 @@ func warnings(s Scope) []string {
 
 func (r *Resetter) planGroup(ctx context.Context, p *Plan) error {
 	name := r.cfg.Kafka.Group
-	groups, err := r.adm.DescribeGroups(ctx, name)
-	if err == nil {
-		err = groups[name].Err
-	}
-	if errors.Is(err, kerr.GroupIDNotFound) || err == nil && groups[name].State == "Dead" {
+	g, err := r.describe(ctx)
+	if errors.Is(err, kerr.GroupIDNotFound) || err == nil && g.State == "Dead" {
 		return nil
 	}
 	if err != nil {
@@ -231,16 +229,25 @@ func (r *Resetter) stays(p *Plan, s Scope) {
 	}
 }
 
+// describe asks for the group.
+func (r *Resetter) describe(ctx context.Context) (g kadm.DescribedGroup, err error) {
+	name := r.cfg.Kafka.Group
+	err = kafka.Settled(ctx, func() error {
+		groups, err := r.adm.DescribeGroups(ctx, name)
+		if g = groups[name]; err == nil {
+			err = g.Err
+		}
+		return err
+	})
+	return g, err
+}
+
 // dead returns ErrAlive, with names, if the group has members or an instance says that it runs.
 func (r *Resetter) dead(ctx context.Context) error {
 	name := r.cfg.Kafka.Group
-	groups, err := r.adm.DescribeGroups(ctx, name)
-	if err != nil {
+	g, err := r.describe(ctx)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return fmt.Errorf("asking for group %s: %w", name, err)
-	}
-	g := groups[name]
-	if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-		return fmt.Errorf("asking for group %s: %w", name, g.Err)
 	}
 	if len(g.Members) > 0 {
 		return alive(g, r.cfg.Kafka.SessionTimeout)

@@ -53,6 +53,7 @@ func TestDirInUse(t *testing.T) {
 	if dir := os.Getenv(other); dir != "" {
 		_, err := NewEngine(Config{Dir: dir, Logger: quiet(), BallastBytes: -1})
 		fmt.Println(err, errors.Is(err, ErrDirInUse))
+		fmt.Println(Holder(dir))
 		return
 	}
 	dir := t.TempDir()
@@ -63,7 +64,7 @@ func TestDirInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, string(out))
 	}
-	for _, want := range []string{"state: directory in use", dir, fmt.Sprint("process ", os.Getpid()), "true"} {
+	for _, want := range []string{"state: directory in use", dir, fmt.Sprint("process ", os.Getpid(), " on"), "true", fmt.Sprint("process ", os.Getpid(), " <nil>")} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("another process reads %q, want it to contain %q", out, want)
 		}
@@ -72,6 +73,9 @@ func TestDirInUse(t *testing.T) {
 		t.Errorf("the same process got %v, want ErrDirInUse", err)
 	}
 	mustClose(t, e)
+	if who, err := Holder(dir); who != "" || err != nil {
+		t.Errorf("nobody has it: %q, %v", who, err)
+	}
 	mustClose(t, testEngine(t, Config{Dir: dir, FS: vfs.Default}))
 }
 

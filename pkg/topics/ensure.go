@@ -46,12 +46,11 @@ func Ensure(ctx context.Context, cl *kgo.Client, specs []Spec, create bool) (map
 	}
 	if !create {
 		for _, s := range missing {
-			problems = append(problems, fmt.Errorf("%w: %s (%s), and topics are not to be created by this instance: create it with: %s",
-				ErrMissing, s.Name, s.Purpose, s.createCommand()))
+			problems = append(problems, s.missing())
 		}
 		missing = nil
 	}
-	if err := createAll(ctx, cl, missing); err != nil {
+	if err := createAll(ctx, cl, missing, false); err != nil {
 		problems = append(problems, err)
 	}
 	if len(problems) > 0 {
@@ -68,10 +67,18 @@ func Ensure(ctx context.Context, cl *kgo.Client, specs []Spec, create bool) (map
 	return found, errors.Join(problems...)
 }
 
-// createAll creates the topics; one that another instance has created meanwhile is as good.
-func createAll(ctx context.Context, cl *kgo.Client, specs []Spec) error {
+// missing is the error for a topic that the user has to create.
+func (s Spec) missing() error {
+	return fmt.Errorf("%w: %s (%s), and topics are not to be created by this instance: create it with: %s",
+		ErrMissing, s.Name, s.Purpose, s.createCommand())
+}
+
+// createAll creates the topics; one that another instance has created meanwhile is as good. With validate the brokers only
+// say whether they would.
+func createAll(ctx context.Context, cl *kgo.Client, specs []Spec, validate bool) error {
 	for len(specs) > 0 {
 		req := kmsg.NewPtrCreateTopicsRequest()
+		req.ValidateOnly = validate
 		req.TimeoutMillis = int32(propagation / time.Millisecond)
 		byName := make(map[string]Spec, len(specs))
 		for _, s := range specs {
