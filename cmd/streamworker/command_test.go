@@ -142,6 +142,8 @@ func TestMistakes(t *testing.T) {
 		{"reset", exitUsage, "-c FILE"},
 		{"reset -c " + bad, exitConfig, "bad.yaml:7:9"},
 		{"reset -c " + good, exitUsage, "--yes to delete, --dry-run"},
+		{"doctor", exitUsage, "-c FILE"},
+		{"doctor -c " + bad, exitConfig, "bad.yaml:7:9"},
 		{"leave --state-dir /nowhere --cancel --wait", exitUsage, "--cancel goes with neither"},
 	} {
 		var s shell
