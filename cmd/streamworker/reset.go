@@ -33,8 +33,8 @@ It shows what it will delete and asks before it does. While an instance is alive
 run it again: it goes on with what is left. Start no instance before it has come to its end.
 
 For those who know kafka-streams-application-reset: input and internal topics need not be named, as the file has them; nothing but what the
-file has is deleted; local state of this host is included; members are not removed by force; to place offsets elsewhere than "start" says,
-use --topics --state, and kafka-consumer-groups --reset-offsets.`,
+file has is deleted; local state of this host is included; members are not removed by force; to begin elsewhere than "start" says,
+let kafka-consumer-groups --reset-offsets place the inputs' offsets after the reset.`,
 		Example: `  streamworker reset -c words.yaml --dry-run
   streamworker reset -c words.yaml
 

@@ -353,6 +353,37 @@ func TestLocalState(t *testing.T) {
 	}
 }
 
+// With the topics alone, no offset of a repartition topic may stay: it would be beyond the end of the new one. The brokers drop
+// offsets with their topic.
+func TestTopicsAlone(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, cluster *kfake.Cluster) {
+		w := newWorld(t, config.AtLeastOnce, cluster)
+		w.count(records)
+		plan, err := w.resetter().Plan(t.Context(), reset.Scope{Topics: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.resetter().Run(t.Context(), plan, func(reset.Step) {}); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			committed, err := kadm.NewClient(w.client).FetchOffsets(t.Context(), w.cfg.Kafka.Group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := committed[w.cfg.App+"-in"]; !ok {
+				t.Fatalf("the inputs' offsets are gone: %v", committed)
+			}
+			if _, ok := committed[w.cfg.App+"-counts-repartition"]; !ok {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("offsets of the repartition topic stay: %v", committed)
+			}
+		}
+	})
+}
+
 // A part of an application that is reset alone is a warning.
 func TestWarnings(t *testing.T) {
 	w := newWorld(t, config.AtLeastOnce, fake(t))
