@@ -186,6 +186,19 @@ func TestTopologyVersionHelp(t *testing.T) {
 	}
 }
 
+func TestMan(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man1")
+	var s shell
+	if code := s.run(t, "man", dir); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, s.stderr)
+	}
+	for name, want := range map[string]string{"streamworker.1": "streamworker-leave(1)", "streamworker-leave.1": "give everything up at once", "streamworker-config-check.1": "skip"} {
+		if page, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(strings.ReplaceAll(string(page), "\\-", "-"), want) {
+			t.Errorf("%s: no %q, %v", name, want, err)
+		}
+	}
+}
+
 // What a scenario gives is tested with the scenarios; here, that the command passes it on.
 func TestSimulate(t *testing.T) {
 	const file = "../../examples/scenarios/scale-down.yaml"
