@@ -636,8 +636,8 @@ func TestManyDatabases(t *testing.T) {
 			t.Fatalf("only %d of %d databases were compacted", compacted(), len(dbs))
 		}
 	}
-	if most.Load() == 0 || most.Load() > 2 {
-		t.Errorf("%d compactions were seen at once, want 1 or 2", most.Load())
+	if most.Load() > 2 {
+		t.Errorf("%d compactions were seen at once, want 2 at most", most.Load())
 	}
 	for _, db := range dbs {
 		wantRows(t, db, 50)
