@@ -82,7 +82,7 @@ type checker struct {
 
 // process is what is known of one process.
 type process struct {
-	received int32 // generation of the latest plan
+	received Lease // of the latest plan
 	plans    []*plan
 	phases   map[string][]phase // by task, in order of time
 	ended    bool
@@ -148,10 +148,11 @@ func (c *checker) follow(r *Record) {
 	}
 	switch r.What {
 	case Received:
-		if r.Lease.Generation <= p.received {
-			c.report("%s %s received a plan of generation %d after one of %d", stamp(r.At), r.Process, r.Lease.Generation, p.received)
+		// A join that makes no round ends with the member's plan once more.
+		if last := p.received; r.Lease.Generation < last.Generation || r.Lease.Generation == last.Generation && r.Lease.Member != last.Member {
+			c.report("%s %s received a plan of generation %d after one of %d", stamp(r.At), r.Process, r.Lease.Generation, last.Generation)
 		}
-		p.received = r.Lease.Generation
+		p.received = r.Lease
 	case Adopted:
 		p.end(r.At, false)
 		p.plans = append(p.plans, &plan{lease: r.Lease, at: r.At})

@@ -203,9 +203,14 @@ func TestCheck(t *testing.T) {
 			t.plan("a#1", "ma", 2)
 			t.end("a#1")
 		}, want: []string{"received a plan of generation 2 after one of 3"}},
-		{name: "a plan is told twice", tell: func(t *tape) {
+		{name: "the plan once more, after a join that made no round", tell: func(t *tape) {
 			t.plan("a#1", "ma", 3)
-			t.receive("a#1", "ma", 3)
+			t.plan("a#1", "ma", 3)
+			t.end("a#1")
+		}},
+		{name: "two members in one generation", tell: func(t *tape) {
+			t.plan("a#1", "ma", 3)
+			t.plan("a#1", "mb", 3)
 			t.end("a#1")
 		}, want: []string{"received a plan of generation 3 after one of 3"}},
 		{name: "a process without an end", tell: func(t *tape) {
