@@ -605,8 +605,19 @@ func TestRunFlushes(t *testing.T) {
 
 // TestManyDatabases: many databases compact under one limit.
 func TestManyDatabases(t *testing.T) {
-	e := testEngine(t, Config{Compactions: 2, MemtableBytes: 1, RowCacheBytes: 1})
+	var engine atomic.Pointer[Engine]
 	var most atomic.Int64
+	// Whatever a compaction writes, it is counted as running then: looking at each operation sees every one.
+	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(errorfs.Op) error {
+		if e := engine.Load(); e != nil {
+			e.compactions.mu.Lock()
+			defer e.compactions.mu.Unlock()
+			most.Store(max(most.Load(), int64(e.compactions.running)))
+		}
+		return nil
+	}))
+	e := testEngine(t, Config{FS: disk, Compactions: 2, MemtableBytes: 1, RowCacheBytes: 1})
+	engine.Store(e)
 	var dbs []*DB
 	for i := range 40 {
 		dbs = append(dbs, testOpen(t, e, fmt.Sprintf("0_%d", i)))
@@ -617,9 +628,6 @@ func TestManyDatabases(t *testing.T) {
 			if err := db.Flush(); err != nil {
 				t.Fatal(err)
 			}
-			e.compactions.mu.Lock()
-			most.Store(max(most.Load(), int64(e.compactions.running)))
-			e.compactions.mu.Unlock()
 		}
 	}
 	compacted := func() int {
@@ -636,8 +644,8 @@ func TestManyDatabases(t *testing.T) {
 			t.Fatalf("only %d of %d databases were compacted", compacted(), len(dbs))
 		}
 	}
-	if most.Load() > 2 {
-		t.Errorf("%d compactions were seen at once, want 2 at most", most.Load())
+	if most.Load() == 0 || most.Load() > 2 {
+		t.Errorf("%d compactions were seen at once, want 1 or 2", most.Load())
 	}
 	for _, db := range dbs {
 		wantRows(t, db, 50)
