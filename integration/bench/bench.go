@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,8 +60,10 @@ func newBench(ctx context.Context, log *slog.Logger, s *settings) (_ *bench, err
 	if err := harness.Build(); err != nil {
 		return nil, err
 	}
-	if err := buildPeer(ctx); err != nil {
-		return nil, err
+	if b.only != workerSide {
+		if err := buildPeer(ctx); err != nil {
+			return nil, err
+		}
 	}
 	log.Info("starting Kafka")
 	if b.kafka, err = harness.NewKafka(strings.Split(brokerConfig, "\n")...); err != nil {
@@ -117,6 +120,9 @@ const runLimit = 30 * time.Minute
 // alternate lets the contenders of a case take turns, in the other order each time, and keeps their figures. A run that
 // fails does not end the others.
 func (b *bench) alternate(ctx context.Context, workload, name string, contenders ...contender) error {
+	if b.only != "" {
+		contenders = slices.DeleteFunc(contenders, func(c contender) bool { return c.side != b.only })
+	}
 	if b.warmUp && !b.warm {
 		b.warm = true
 		for _, c := range contenders {

@@ -12,6 +12,7 @@ import (
 // settings are what the flags say.
 type settings struct {
 	workloads []string
+	only      string // the side that is measured; "": both
 	pairs     int
 	out       string // without its extension
 	dir       string
@@ -32,6 +33,7 @@ type settings struct {
 	jvm       []string // of Kafka Streams
 	peerConf  []string // more properties of Kafka Streams, name=value
 	workerEnv []string // more environment of streamworker
+	profiles  string   // directory for profiles of streamworker; "": none are taken
 }
 
 func parseSettings(args []string) (*settings, error) {
@@ -42,6 +44,8 @@ func parseSettings(args []string) (*settings, error) {
 	s := new(settings)
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	chosen := f.String("workloads", strings.Join(all, ","), "what to measure, with commas between")
+	f.StringVar(&s.only, "only", "", "measure one `side`: "+peerSide+" or "+workerSide)
+	f.StringVar(&s.profiles, "profiles", "", "`directory` for profiles of streamworker in each run that processes an input: they cost it some of its speed")
 	f.IntVar(&s.pairs, "pairs", 3, "runs of each side")
 	f.StringVar(&s.out, "out", "bench-results", "`file` for the results, .json and .md are added")
 	f.StringVar(&s.dir, "dir", "", "`directory` for state and logs, kept (default: a temporary one, removed)")
@@ -85,6 +89,9 @@ func (s *settings) check(known, rest []string) error {
 		if !slices.Contains(known, w) {
 			return fmt.Errorf("-workloads: there is no %q, there are %s", w, strings.Join(known, ", "))
 		}
+	}
+	if s.only != "" && s.only != peerSide && s.only != workerSide {
+		return fmt.Errorf("-only: there is no side %q, there are %s and %s", s.only, peerSide, workerSide)
 	}
 	for _, c := range s.peerConf {
 		if !strings.Contains(c, "=") {

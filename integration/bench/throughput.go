@@ -113,6 +113,8 @@ func (b *bench) throughput(ctx context.Context, s side, j job, partitions int, i
 	if err != nil {
 		return nil, err
 	}
+	profiled := b.profile(ctx, i)
+	defer profiled()
 	var half usage
 	var halfDone int64
 	_, err = b.awaitCommitted(ctx, j.app, in.topic, in.ends, i.proc(), func(committed int64) error {

@@ -201,11 +201,15 @@ func (i workerInstance) until(ctx context.Context, every time.Duration, what str
 }
 
 func get(ctx context.Context, url string) (code int, text string, err error) {
+	return getWith(ctx, http.DefaultClient, url)
+}
+
+func getWith(ctx context.Context, client *http.Client, url string) (code int, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -85,7 +86,8 @@ func NewServer(cfg Config) *Server {
 	return &Server{cfg: cfg, log: cfg.Logger.With("component", "admin"), limits: publicLimits}
 }
 
-// ServeLocal answers commands on this host until ctx ends: status, health, leave, cancel and stop. It closes l.
+// ServeLocal answers commands on this host until ctx ends: status, health, leave, cancel, stop, and what net/http/pprof shows.
+// It closes l.
 func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", s.status)
@@ -94,6 +96,9 @@ func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("GET /livez", s.live)
 	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return s.serve(ctx, l, mux, Access{})
 }
 
