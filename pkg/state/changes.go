@@ -87,6 +87,9 @@ func (t *rows) freeze(number uint32) storeChanges {
 		r.setTag(number)
 	}
 	t.dirty = t.dirty[:0]
+	if t.sorted != nil {
+		t.sorted.clear()
+	}
 	slices.SortFunc(c.list, func(a, b change) int { return bytes.Compare(c.key(a), c.key(b)) })
 	return c
 }

@@ -34,6 +34,7 @@ type DB struct {
 	applying sync.Mutex   // held by whatever writes to Pebble: one batch at a time, in order
 	closing  sync.RWMutex // held for reading around every use of pebble
 	pebble   *pebble.DB
+	writes   atomic.Uint64 // batches committed to pebble
 
 	mu struct {
 		sync.Mutex
@@ -82,6 +83,9 @@ func (d *DB) FreezeEach(then func(store int, changes iter.Seq2[[]byte, []byte]) 
 	for _, s := range d.stores {
 		dirty += len(s.rows.dirty)
 		s.rows.trim()
+		if err := s.endScans(); err != nil {
+			d.fail(fmt.Errorf("state of task %s, store %s: ending a scan: %w", d.task, d.specs[s.index].Name, err))
+		}
 	}
 	if dirty == 0 {
 		return nil, nil
@@ -214,6 +218,7 @@ func (d *DB) commit(batch *pebble.Batch, next []checkpoint) error {
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		return errors.Join(err, batch.Close())
 	}
+	d.writes.Add(1)
 	d.mu.Lock()
 	d.mu.checkpoints = next
 	d.mu.written = slices.Clone(next)

@@ -15,7 +15,8 @@
 // The rows are the write buffer and a cache in one table: a read that hits costs one look-up and no
 // allocation. Rows that Pebble does not hold yet (written, or frozen and not applied) stay; others are
 // evicted under a budget that all stores share. Absent keys are known too, as rows, by a filter, or
-// because the table is known to hold every key.
+// because the table is known to hold every key. Scan merges the written rows, which a store keeps in
+// order from its first scan on, with what Pebble holds.
 //
 // # Goroutines
 //

@@ -85,6 +85,9 @@ func (t *rows) clear() {
 	t.slots, t.live = nil, 0
 	t.pages, t.spare, t.order, t.last = make([]page, 1), nil, nil, 0
 	t.dirty = nil
+	if t.sorted != nil {
+		t.sorted.clear()
+	}
 	t.budget.used.Add(-t.used.Swap(0))
 }
 

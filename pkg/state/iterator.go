@@ -53,13 +53,12 @@ func (s *Store) overlay(from, to []byte) []overlayRow {
 	within := func(key []byte) bool {
 		return bytes.Compare(key, from) >= 0 && (to == nil || bytes.Compare(key, to) < 0)
 	}
-	index := slices.Index(d.stores, s)
 	d.mu.Lock()
 	outstanding := d.mu.outstanding
 	d.mu.Unlock()
 	var rows []overlayRow
 	for _, c := range outstanding {
-		sc := &c.stores[index]
+		sc := &c.stores[s.index]
 		for _, ch := range sc.list {
 			if key := sc.key(ch); within(key) {
 				rows = append(rows, overlayRow{key, sc.value(ch)})
@@ -76,13 +75,7 @@ func (s *Store) overlay(from, to []byte) []overlayRow {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b overlayRow) int { return bytes.Compare(a.key, b.key) })
-	last := rows[:0]
-	for i, r := range rows {
-		if i+1 == len(rows) || !bytes.Equal(r.key, rows[i+1].key) {
-			last = append(last, r)
-		}
-	}
-	return last
+	return lastOfEach(rows)
 }
 
 // Next moves to the next key, the first one at the first call. It returns false at the end or on an error.

@@ -158,6 +158,18 @@ func (t *modelTest) compareRange(s *Store, want map[string]string, from, to []by
 	if !slices.Equal(got, expect) {
 		t.Fatalf("range %s-%s: %d rows, want %d\n%.200s\n%.200s", from, to, len(got), len(expect), got, expect)
 	}
+	most := len(expect)
+	if t.rng.IntN(2) == 0 {
+		most = min(most, 1+t.rng.IntN(5))
+	}
+	got = nil
+	t.check(s.Scan(from, to, func(key, value []byte) bool {
+		got = append(got, string(key)+"="+string(value))
+		return len(got) < most
+	}))
+	if !slices.Equal(got, expect[:most]) {
+		t.Fatalf("scan %s-%s: %d rows, want %d\n%.200s\n%.200s", from, to, len(got), most, got, expect[:most])
+	}
 }
 
 func (t *modelTest) apply() {

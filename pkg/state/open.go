@@ -77,7 +77,7 @@ func (d *DB) load() error {
 			c = checkpoint{number: highest, topicID: spec.TopicID, asOf: d.engine.cfg.Now()}
 		}
 		d.mu.checkpoints[i] = c
-		d.stores = append(d.stores, &Store{db: d, prefix: storePrefix(c.number)})
+		d.stores = append(d.stores, &Store{db: d, index: i, prefix: storePrefix(c.number)})
 	}
 	d.mu.written = slices.Clone(d.mu.checkpoints)
 	return nil
@@ -167,6 +167,9 @@ func (d *DB) Close() error {
 	d.mu.Unlock()
 	for _, it := range iterators {
 		err = errors.Join(err, it.closeLocked())
+	}
+	for _, s := range d.stores {
+		err = errors.Join(err, s.endScans())
 	}
 	d.closeRows()
 	err = errors.Join(err, d.pebble.Close())

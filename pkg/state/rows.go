@@ -29,7 +29,8 @@ type rows struct {
 	order []uint32 // page numbers by age; the last one is open
 	last  location // row found by the latest find; 0: none. Saves the look-up of a write after a read
 
-	dirty []location
+	dirty  []location
+	sorted *sortedKeys // of the dirty rows; nil: nobody has asked yet
 
 	budget  *budget
 	used    atomic.Int64 // bytes of pages and slots
@@ -172,6 +173,9 @@ func (t *rows) markDirty(l location) {
 		r.setHead(h | flagDirty)
 		r.setTag(uint32(len(t.dirty)))
 		t.dirty = append(t.dirty, l)
+		if t.sorted != nil {
+			t.sorted.add(r.key())
+		}
 	}
 }
 

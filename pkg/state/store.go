@@ -10,10 +10,12 @@ import (
 // no errors: what they wrote on a DB that has failed or been closed never gets past Apply, which does.
 type Store struct {
 	db     *DB
+	index  int // in db.stores
 	prefix []byte
 	rows   *rows
 	keys   *filter // nil: nothing is known of keys that have no row
 	buf    []byte  // the prefixed key of the latest read
+	scan   scanner
 }
 
 // Get returns the value of key, or false. The value is valid until key is written. It may be changed in
