@@ -38,7 +38,7 @@ type Config struct {
 	Log       Log
 
 	fields  []*yamlnode.Field // as they were read
-	streams any               // as the file has them
+	streams map[string]any    // streams and tables, as the file has them
 }
 
 // Kafka says how to reach the cluster and how to be a member of the group.

@@ -10,13 +10,15 @@ import (
 )
 
 // YAML is the configuration with every key that it has, as it was read from file, environment and flags, defaults
-// included and secrets hidden. Streams are as the file has them.
+// included and secrets hidden. Streams and tables are as the file has them.
 func (c *Config) YAML() ([]byte, error) {
 	var all yaml.MapSlice
 	for _, f := range c.fields {
 		switch {
-		case f.Path == "streams":
-			all = put(all, []string{f.Path}, c.streams)
+		case isTopology(f.Path):
+			if part := c.streams[f.Path]; part != nil {
+				all = put(all, []string{f.Path}, part)
+			}
 		case len(f.Kinds) == 0 || strings.ContainsAny(f.Path, "[ ") || c.within(f.Path):
 		case !empty(f.Value):
 			all = put(all, strings.Split(f.Path, "."), f.Value)
@@ -74,14 +76,18 @@ func put(m yaml.MapSlice, path []string, value any) yaml.MapSlice {
 	return append(m, yaml.MapItem{Key: path[0], Value: put(nil, path[1:], value)})
 }
 
-// streamsOf are the streams as the file has them, with aliases resolved.
-func streamsOf(src []byte) any {
+// isTopology tells whether a key holds what is to be computed.
+func isTopology(path string) bool { return path == "streams" || path == "tables" }
+
+// streamsOf are the streams and tables as the file has them, with aliases resolved.
+func streamsOf(src []byte) map[string]any {
 	var all yaml.MapSlice
 	_ = yaml.UnmarshalWithOptions(src, &all, yaml.UseOrderedMap()) // it was parsed before
+	out := make(map[string]any)
 	for _, item := range all {
-		if item.Key == "streams" {
-			return item.Value
+		if key, ok := item.Key.(string); ok && isTopology(key) {
+			out[key] = item.Value
 		}
 	}
-	return nil
+	return out
 }

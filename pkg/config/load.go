@@ -62,7 +62,7 @@ func newReader(f *yamlnode.File, name string, o Overrides) *reader {
 }
 
 // EnvPrefix is what the names of environment variables begin with that override the file: STREAMWORKER_KAFKA_BROKERS
-// replaces kafka.brokers. All keys outside of streams have one.
+// replaces kafka.brokers. All keys outside of streams and tables have one.
 const EnvPrefix = "STREAMWORKER_"
 
 // Environment is the connection of a command that has no file: the brokers of a flag, and what the environment says of
@@ -101,7 +101,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.admin(m.Get("admin"))
 	r.telemetry(m.Get("telemetry"))
 	r.log(m.Get("log"))
-	c.Topology = topology.ParsePrefixed(r.o.Prefix, c.App, m.Get("streams"))
+	c.Topology = topology.Definition{App: c.App, Prefix: r.o.Prefix, Tables: m.Get("tables"), Streams: m.Get("streams")}.Parse()
 	m.Done()
 }
 

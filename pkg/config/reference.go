@@ -11,13 +11,13 @@ import (
 
 //go:generate go test -run TestReference -update
 
-// known are the keys outside of streams, as reading an empty file asks for them.
+// known are the keys outside of streams and tables, as reading an empty file asks for them.
 func known() []*yamlnode.Field {
 	f := yamlnode.Parse("", []byte("app: <app>"), nil)
 	r := newReader(f, "", Overrides{})
 	r.read(f.Root().Map())
 	return slices.DeleteFunc(slices.Clone(f.Fields()), func(f *yamlnode.Field) bool {
-		return len(f.Kinds) == 0 || f.Path == "streams"
+		return len(f.Kinds) == 0 || isTopology(f.Path)
 	})
 }
 

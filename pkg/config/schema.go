@@ -29,8 +29,9 @@ func Schema() ([]byte, error) {
 	schema := root.schema()
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	schema["title"] = "streamworker configuration"
-	schema["properties"].(object)["streams"] = streamsSchema()
-	schema["required"] = []string{"streams"} // the rest may come from the environment
+	schema["properties"].(object)["streams"] = streamsSchema("stream")
+	schema["properties"].(object)["tables"] = streamsSchema("table")
+	schema["anyOf"] = []any{object{"required": []string{"streams"}}, object{"required": []string{"tables"}}} // the rest may come from the environment
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("the schema: %w", err)
@@ -126,12 +127,14 @@ func kindSchema(f *yamlnode.Field, k yamlnode.Kind) []any {
 }
 
 // step is how the fields of a step are called.
-var step = regexp.MustCompile(`^stream probe, step \d+, ([a-z_]+)`)
+var step = regexp.MustCompile(`^(?:stream|table) probe, step \d+, ([a-z_]+)`)
 
-// streamsSchema finds out what may be said of streams by having some read: each step with a mapping and with a text.
-func streamsSchema() object {
+// streamsSchema finds out what may be said of streams or tables by having some read: each step with a mapping and with a
+// text, behind all that records may come from.
+func streamsSchema(kind string) object {
 	var src strings.Builder
-	for _, from := range []string{"{topic: t}", "t"} {
+	fmt.Fprintf(&src, "%ss:\n", kind)
+	for _, from := range []string{"{topic: t}", "t", "{stream: s, branch: b}", "{streams: [s]}", "{table: t}"} {
 		fmt.Fprintf(&src, "- name: probe\n  from: %s\n  steps:\n", from)
 		for _, name := range topology.StepNames() {
 			argument := "{}"
@@ -142,21 +145,25 @@ func streamsSchema() object {
 		}
 	}
 	f := yamlnode.Parse("", []byte(src.String()), nil)
-	topology.Parse("probe", f.Root())
-	stream, steps := newShape(), newShape()
+	m := f.Root().Map()
+	topology.Definition{App: "probe", Tables: m.Get("tables"), Streams: m.Get("streams")}.Parse()
+	one, steps := newShape(), newShape()
 	for _, field := range f.Fields() {
 		if m := step.FindStringSubmatch(field.Path); m != nil {
 			below := strings.FieldsFunc(strings.TrimPrefix(field.Path, m[0]), func(r rune) bool { return r == '.' })
 			steps.add(append([]string{m[1]}, below...), field)
-		} else if below, ok := strings.CutPrefix(field.Path, "stream probe."); ok && below != "steps" {
-			stream.add(strings.Split(below, "."), field)
+		} else if below, ok := strings.CutPrefix(field.Path, kind+" probe."); ok && below != "steps" && !strings.Contains(below, "[") {
+			field.Required = field.Required && below != "from.topic" // there are other things to read
+			one.add(strings.Split(below, "."), field)
 		}
 	}
-	one := steps.mapping()
-	one["minProperties"], one["maxProperties"] = 1, 1
-	delete(one, "required")
-	out := stream.mapping()
-	out["properties"].(object)["steps"] = object{"type": "array", "items": object{"anyOf": []any{one, object{"enum": topology.StepNames()}}}}
-	out["required"] = append(out["required"].([]string), "steps")
+	each := steps.mapping()
+	each["minProperties"], each["maxProperties"] = 1, 1
+	delete(each, "required")
+	out := one.mapping()
+	out["properties"].(object)["steps"] = object{"type": "array", "items": object{"anyOf": []any{each, object{"enum": topology.StepNames()}}}}
+	if kind == "stream" {
+		out["required"] = append(out["required"].([]string), "steps")
+	}
 	return object{"type": "array", "minItems": 1, "items": out}
 }

@@ -38,16 +38,18 @@ func (s *aggregateStep) String() string {
 	return text + ")"
 }
 
+func (s *aggregateStep) keeps() []StoreSpec { return []StoreSpec{s.store} }
+
 func (s *aggregateStep) start(c *chain, next operator) operator {
-	row := row{step: s, p: c.p, store: c.p.stores[s.store.Name], journaled: c.journaled}
+	row := c.row(&s.store)
 	if s.atCommit {
 		row.late = newEmitter(c, s, next)
 		next = end{}
 	}
 	if s.name == "count" {
-		return &countOperator{row: row, next: next}
+		return &countOperator{row: row, old: c.seg.old, next: next}
 	}
-	o := &foldOperator{row: row, next: next}
+	o := &foldOperator{row: row, step: s, old: c.seg.old, next: next}
 	switch s.name {
 	case "sum":
 		o.fold = sumOf(s.store.Value)
@@ -63,7 +65,7 @@ func (s *aggregateStep) start(c *chain, next operator) operator {
 
 // row is one entry of a store being changed.
 type row struct {
-	step  *aggregateStep
+	spec  *StoreSpec
 	p     *Processor
 	store Store
 	buf   []byte
@@ -72,29 +74,50 @@ type row struct {
 	late      *emitter // emit: commit
 }
 
-// read encodes m's key, and returns what the store has for it; nil if nothing. m.ts becomes the later of the two.
-func (r *row) read(m *message) ([]byte, error) {
-	if err := m.key.encode(r.step.store.Key, &r.p.slabs); err != nil {
-		return nil, fault{fmt.Errorf("key: %w", err)}
+func (c *chain) row(s *StoreSpec) row {
+	return row{spec: s, p: c.p, store: c.p.stores[s.Name], journaled: c.journaled}
+}
+
+// get encodes m's key, and returns what the store has for it. It is to be written next.
+func (r *row) get(m *message) (stored []byte, ok bool, err error) {
+	if err := m.key.encode(r.spec.Key, &r.p.slabs); err != nil {
+		return nil, false, fault{fmt.Errorf("key: %w", err)}
 	}
-	stored, ok, err := r.store.Get(m.key.raw)
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", r.step.store.Name, err)
+	if stored, ok, err = r.store.Get(m.key.raw); err != nil {
+		return nil, false, fmt.Errorf("store %s: %w", r.spec.Name, err)
 	}
 	if r.journaled {
 		r.p.journal.remember(r.store, m.key.raw, stored, ok)
 	}
-	if !ok {
-		return nil, nil
+	if ok && len(stored) < stampLen {
+		return nil, false, r.corrupt(stored)
 	}
-	if len(stored) < stampLen {
-		return nil, r.corrupt(stored)
+	return stored, ok, nil
+}
+
+// read is get without the timestamp, nil if there is nothing. m.ts becomes the later of the two.
+func (r *row) read(m *message) ([]byte, error) {
+	stored, ok, err := r.get(m)
+	if err != nil || !ok {
+		return nil, err
 	}
 	m.ts = max(m.ts, int64(binary.BigEndian.Uint64(stored)))
 	return stored[stampLen:], nil
 }
 
-func (r *row) corrupt(stored []byte) error { return r.step.store.corrupt(stored) }
+// decode reads what get has found. The store's bytes change with the next Put, records keep theirs.
+func (r *row) decode(stored []byte, ok bool) (datum, error) {
+	if !ok {
+		return nullDatum(), nil
+	}
+	d, err := decodeDatum(r.spec.Value, r.p.slabs.copy(stored[stampLen:]), true)
+	if err != nil {
+		return d, r.corrupt(stored)
+	}
+	return d, nil
+}
+
+func (r *row) corrupt(stored []byte) error { return r.spec.corrupt(stored) }
 
 func (s *StoreSpec) corrupt(stored []byte) error {
 	return fmt.Errorf("store %s has a value of %d bytes that is no %s: was %s written by another topology? Change the store's name or empty the changelog",
@@ -116,6 +139,7 @@ func (r *row) delete(m *message) {
 
 type countOperator struct {
 	row
+	old  bool // what follows wants to know what was there before
 	next operator
 }
 
@@ -128,11 +152,17 @@ func (o *countOperator) process(m *message) error {
 		return err
 	}
 	n := uint64(1)
+	if o.old {
+		m.old = nullDatum()
+	}
 	if stored != nil {
 		if len(stored) != 8 {
 			return o.corrupt(stored)
 		}
 		n += binary.BigEndian.Uint64(stored)
+		if o.old {
+			m.old = intDatum(int64(n - 1))
+		}
 	}
 	var encoded [8]byte
 	binary.BigEndian.PutUint64(encoded[:], n)
@@ -144,6 +174,8 @@ func (o *countOperator) process(m *message) error {
 // foldOperator is sum, min, max and reduce.
 type foldOperator struct {
 	row
+	step *aggregateStep
+	old  bool
 	next operator
 	fold func(m *message, acc, v *datum) (datum, error)
 }
@@ -164,17 +196,23 @@ func (o *foldOperator) process(m *message) error {
 	if err != nil {
 		return err
 	}
+	if o.old {
+		m.old = nullDatum()
+	}
 	if stored != nil {
 		// The store's bytes change with the next Put, records keep theirs.
-		acc, err := decodeDatum(o.step.store.Value, o.p.slabs.copy(stored), true)
+		acc, err := decodeDatum(o.spec.Value, o.p.slabs.copy(stored), true)
 		if err != nil {
 			return o.corrupt(stored)
+		}
+		if o.old {
+			m.old = acc
 		}
 		if v, err = o.fold(m, &acc, &v); err != nil {
 			return fault{err}
 		}
 	}
-	if err := v.encode(o.step.store.Value, &o.p.slabs); err != nil {
+	if err := v.encode(o.spec.Value, &o.p.slabs); err != nil {
 		return fault{err}
 	}
 	if v.null {
@@ -189,10 +227,10 @@ func (o *foldOperator) process(m *message) error {
 // folded is what m brings to the fold.
 func (o *foldOperator) folded(m *message) (datum, error) {
 	if o.step.value != nil {
-		return o.p.eval.datum(o.step.value, m, o.step.store.Value)
+		return o.p.eval.datum(o.step.value, m, o.spec.Value)
 	}
 	v := m.value
-	return v, v.convert(o.step.input, o.step.store.Value)
+	return v, v.convert(o.step.input, o.spec.Value)
 }
 
 func (o *foldOperator) reduce(m *message, acc, _ *datum) (datum, error) {
@@ -200,7 +238,7 @@ func (o *foldOperator) reduce(m *message, acc, _ *datum) (datum, error) {
 	if err != nil {
 		return datum{}, err
 	}
-	d, err := unbox(result, o.step.store.Value)
+	d, err := unbox(result, o.spec.Value)
 	if err != nil {
 		return datum{}, fmt.Errorf("expression %s: %w", o.step.expr.text, err)
 	}

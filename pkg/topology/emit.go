@@ -44,7 +44,7 @@ func (p *Processor) EmitChanges(store string, changes iter.Seq2[[]byte, []byte])
 	if e == nil {
 		return nil
 	}
-	e.c.late = e
+	e.c.late, p.current = e, e.c
 	defer func() { e.c.late = nil }()
 	for key, value := range changes {
 		if err := e.emit(key, value); err != nil {

@@ -17,7 +17,7 @@ func TestErrors(t *testing.T) {
 			}
 			f := yamlnode.Parse("app.yaml", []byte(d.Input), nil)
 			m := f.Root().Map()
-			top := Parse("app", m.Get("streams"))
+			top := Definition{App: "app", Tables: m.Get("tables"), Streams: m.Get("streams")}.Parse()
 			m.Done()
 			err := f.Err()
 			if (err == nil) != (top != nil) {

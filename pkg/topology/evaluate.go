@@ -14,6 +14,7 @@ import (
 // message is one record on its way through a chain. Steps change it in place.
 type message struct {
 	key, value datum
+	old        datum       // of a table: the value before, if what follows wants to know
 	ts         int64       // ms since the epoch: the largest of what went into it
 	source     *kgo.Record // gives headers, and the place to blame for errors
 }

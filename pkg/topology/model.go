@@ -69,16 +69,25 @@ type StoreSpec struct {
 	Key, Value Format
 }
 
-// segment is a chain of steps from one topic.
+// segment is a chain of steps, from one topic or from where other segments end.
 type segment struct {
-	stream     string
-	source     Source
-	key, value Format
+	stream     string // or table
+	table      bool   // stream is the name of a table
+	source     Source // the topic; of a segment that follows others, where their records come from: its policy holds
+	key, value Format // at its beginning
+	follows    []*flow
+	joins      []*flow // what its steps take up in addition
+	end        *flow   // behind the last step
+	old        bool    // what follows wants to know what a table's rows were before
 	steps      []step
 	stores     []StoreSpec
 	sinks      []Sink
 	uses       usage // what the expressions look at while key and value are those of the source
+	at         position
 }
+
+// reads reports whether the segment begins at its source's topic.
+func (s *segment) reads() bool { return len(s.follows) == 0 }
 
 // ChangelogTopic names the changelog of a store.
 func ChangelogTopic(app, store string) string { return app + "-" + store + "-changelog" }
@@ -110,7 +119,7 @@ func (t *Topology) Inputs() []string {
 func (t *Topology) Formats(input string) (key, value Format) {
 	for _, s := range t.Subtopologies {
 		for _, seg := range s.segments {
-			if seg.source.Topic == input {
+			if seg.reads() && seg.source.Topic == input {
 				return seg.key, seg.value
 			}
 		}
@@ -144,30 +153,36 @@ func (t *Topology) topics(visit func(*Subtopology, func(string))) []string {
 }
 
 // PartitionCounts gives the number of tasks of each subtopology and the partitions of each internal topic, from
-// those of the inputs. Topics consumed together must have equally many; a repartition topic and a
-// changelog have as many as the subtopology that writes them.
+// those of the inputs. Inputs consumed together must have equally many. A changelog has as many as the subtopology that
+// writes it; a repartition topic as the inputs that are consumed with it, if there are any, else as the subtopology that writes it.
 func (t *Topology) PartitionCounts(inputs map[string]int32) (tasks []int32, internal map[string]int32, err error) {
 	tasks, internal = make([]int32, len(t.Subtopologies)), make(map[string]int32)
 	for i, s := range t.Subtopologies {
-		first := ""
-		for _, source := range s.Sources {
-			n, ok := inputs[source.Topic]
-			if source.Internal {
-				n, ok = internal[source.Topic]
-			}
-			switch {
-			case !ok || n <= 0:
-				return nil, nil, fmt.Errorf("input topic %q has no partitions or does not exist: create it, or correct its name in the configuration", source.Topic)
-			case first == "":
-				first, tasks[i] = source.Topic, n
-			case n != tasks[i]:
-				return nil, nil, fmt.Errorf("topics %q and %q are processed together but have %d and %d partitions: give them equally many",
-					first, source.Topic, tasks[i], n)
+		if tasks[i], err = s.inputPartitions(inputs); err != nil {
+			return nil, nil, err
+		}
+	}
+	// What reads nothing but repartition topics has the partitions of those who write them, who may do so too.
+	for range t.Subtopologies {
+		for _, s := range t.Subtopologies {
+			for _, sink := range s.Sinks {
+				if sink.Internal {
+					internal[sink.Topic] = max(internal[sink.Topic], tasks[s.ID])
+				}
 			}
 		}
-		for _, sink := range s.Sinks {
-			if sink.Internal {
-				internal[sink.Topic] = tasks[i]
+		for i, s := range t.Subtopologies {
+			if !slices.ContainsFunc(s.Sources, func(source Source) bool { return !source.Internal }) {
+				for _, source := range s.Sources {
+					tasks[i] = max(tasks[i], internal[source.Topic])
+				}
+			}
+		}
+	}
+	for i, s := range t.Subtopologies {
+		for _, source := range s.Sources {
+			if source.Internal {
+				internal[source.Topic] = tasks[i]
 			}
 		}
 		for _, store := range s.Stores {
@@ -177,6 +192,26 @@ func (t *Topology) PartitionCounts(inputs map[string]int32) (tasks []int32, inte
 	return tasks, internal, nil
 }
 
+// inputPartitions is the number of partitions of the inputs that s reads; 0 if it reads none.
+func (s *Subtopology) inputPartitions(inputs map[string]int32) (n int32, err error) {
+	first := ""
+	for _, source := range s.Sources {
+		if source.Internal {
+			continue
+		}
+		switch count := inputs[source.Topic]; {
+		case count <= 0:
+			return 0, fmt.Errorf("input topic %q has no partitions or does not exist: create it, or correct its name in the configuration", source.Topic)
+		case first == "":
+			first, n = source.Topic, count
+		case count != n:
+			return 0, fmt.Errorf("topics %q and %q are processed together but have %d and %d partitions: give them equally many",
+				first, source.Topic, n, count)
+		}
+	}
+	return n, nil
+}
+
 // Hash is equal for topologies that compute the same in the same tasks.
 func (t *Topology) Hash() uint64 {
 	h := fnv.New64a()
@@ -184,9 +219,31 @@ func (t *Topology) Hash() uint64 {
 		_, _ = fmt.Fprintf(h, "%+v %+v %+v\n", s.Sources, s.Stores, s.Sinks)
 		for _, seg := range s.segments {
 			_, _ = fmt.Fprintf(h, "%s %s %s %s\n", seg.stream, seg.key, seg.value, strings.Join(seg.stepTexts(), "\n"))
+			if text := seg.origin(); !seg.reads() || seg.table {
+				_, _ = fmt.Fprintf(h, "%s %v\n", text, seg.table)
+			}
 		}
 	}
 	return h.Sum64()
+}
+
+func (s *segment) kind() string {
+	if s.table {
+		return "table"
+	}
+	return "stream"
+}
+
+// origin says where the segment's records come from.
+func (s *segment) origin() string {
+	if s.reads() {
+		return s.source.Topic
+	}
+	texts := make([]string, len(s.follows))
+	for i, f := range s.follows {
+		texts[i] = f.String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // stepTexts describes the steps, each on one line.

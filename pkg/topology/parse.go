@@ -13,33 +13,62 @@ const maxTopic = 249
 
 var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
+// Definition is the part of a configuration file that says what to compute.
+type Definition struct {
+	App             string
+	Prefix          string // before the name of every topic that the file names; the app's name has it already
+	Tables, Streams yamlnode.Node
+}
+
 // Parse builds the topology of an application from the list of its streams. Mistakes are reported to the file that
 // the node is of; the result is nil if there are any.
-func Parse(app string, streams yamlnode.Node) *Topology { return ParsePrefixed("", app, streams) }
+func Parse(app string, streams yamlnode.Node) *Topology {
+	return ParsePrefixed("", app, streams)
+}
 
 // ParsePrefixed is Parse with a prefix before the name of every topic that the file names. The app's name has it already.
 func ParsePrefixed(prefix, app string, streams yamlnode.Node) *Topology {
-	b := &builder{app: app, prefix: prefix, streams: make(map[string]bool), stores: make(map[string]bool), sources: make(map[string]Source)}
-	before := streams.Problems()
-	if len(streams.List()) == 0 && streams.Problems() == before {
-		streams.Errorf("say what to compute: streams: [{name: ..., from: {topic: ...}, steps: [...]}]", "no streams")
-	}
-	for _, node := range streams.List() {
-		b.stream(node)
-	}
-	b.checkSinks()
-	if streams.Problems() != before {
-		return nil
-	}
-	return &Topology{App: app, Subtopologies: b.connect()}
+	return Definition{App: app, Prefix: prefix, Tables: yamlnode.Absent(streams), Streams: streams}.Parse()
 }
 
-// builder collects the segments of all streams, in the file's order.
+// Parse builds the topology. Mistakes are reported to the file that the nodes are of; the result is nil if there are any.
+func (d Definition) Parse() *Topology {
+	b := &builder{
+		app: d.App, prefix: d.Prefix,
+		entries: make(map[string]*entry), stores: make(map[string]bool), sources: make(map[string]Source),
+	}
+	before := d.Streams.Problems()
+	streams, tables := d.Streams.List(), d.Tables.List()
+	if len(streams)+len(tables) == 0 && d.Streams.Problems() == before {
+		d.Streams.Errorf("say what to compute: streams: [{name: ..., from: {topic: ...}, steps: [...]}]", "no streams")
+	}
+	for _, node := range streams {
+		b.declare(node, false)
+	}
+	for _, node := range tables {
+		b.declare(node, true)
+	}
+	for _, e := range b.all {
+		b.read(e)
+	}
+	for _, c := range b.cutters {
+		c.finish()
+	}
+	b.checkSinks()
+	if d.Streams.Problems() != before {
+		return nil
+	}
+	return &Topology{App: d.App, Subtopologies: b.connect()}
+}
+
+// builder collects the segments of all streams and tables; those that others take their records from come before these.
 type builder struct {
 	app      string
 	prefix   string // of the topics that the file names
 	segments []*segment
-	streams  map[string]bool
+	all      []*entry // in the file's order, tables last
+	entries  map[string]*entry
+	cutters  []*cutter
 	stores   map[string]bool
 	sources  map[string]Source // by topic, as first declared
 	sinks    []placedSink
@@ -50,93 +79,79 @@ type placedSink struct {
 	node  yamlnode.Node
 }
 
-// stream reads one stream and cuts it into segments.
-func (b *builder) stream(node yamlnode.Node) {
-	m := node.Map()
-	name := b.streamName(m)
-	if name != "" {
-		node = node.Named("stream " + name)
-		m = node.Map()
-		m.Get("name")
-	}
-	c := &cutter{builder: b, name: name, ok: true, ordinals: make(map[string]int)}
-	c.from(m.Require("from", "name the topic to read: from: {topic: ...}"))
-	steps := m.Require("steps", "list what to do with its records: steps: [...]")
-	m.Done()
-	for i, step := range steps.List() {
-		c.step(step, i)
-	}
-	c.finish(steps)
+// entry is a stream or a table of the file.
+type entry struct {
+	node  yamlnode.Node
+	m     *yamlnode.Map
+	name  string
+	table bool
+	index int
+	state entryState
+	ends  []*flow // behind its last step, or its branches; none if it is wrong
 }
 
-func (b *builder) streamName(m *yamlnode.Map) string {
-	n := m.Require("name", "give each stream a name of its own; default store names start with it")
+type entryState uint8
+
+const (
+	unread entryState = iota
+	reading
+	done
+)
+
+func (e *entry) kind() string {
+	if e.table {
+		return "table"
+	}
+	return "stream"
+}
+
+// declare reads the name of a stream or a table, under which others may take up its records.
+func (b *builder) declare(node yamlnode.Node, table bool) {
+	e := &entry{node: node, m: node.Map(), table: table, index: len(b.all)}
+	b.all = append(b.all, e)
+	n := e.m.Require("name", "give each stream a name of its own; default store names start with it")
 	name := n.String("")
-	switch {
+	switch other := b.entries[name]; {
 	case name == "":
+		return
 	case !legalTopic.MatchString(name):
 		n.Errorf("use letters, digits, '.', '_' and '-'", "%q cannot be part of a topic's name", name)
-	case b.streams[name]:
-		n.Errorf("rename one of them", "a second stream is called %q", name)
+	case other != nil && other.table == table:
+		n.Errorf("rename one of them", "a second %s is called %q", e.kind(), name)
+	case other != nil:
+		n.Errorf("rename one of them", "a %s is called %q too", other.kind(), name)
 	}
-	b.streams[name] = true
-	return name
+	e.name = name
+	if b.entries[name] == nil {
+		b.entries[name] = e
+	}
+	e.node = node.Named(e.kind() + " " + name)
+	e.m = e.node.Map()
+	e.m.Get("name")
 }
 
-// from reads the source of the stream and starts its first segment.
-func (c *cutter) from(node yamlnode.Node) {
-	s := &segment{stream: c.name, key: String, value: String}
-	c.segment = s
-	c.segments = append(c.segments, s)
-	if !node.Exists() {
-		c.ok = false
+// read reads a stream or a table and cuts it into segments.
+func (b *builder) read(e *entry) {
+	if e.state != unread {
 		return
 	}
-	c.source = Source{Start: Earliest, OnOutOfRange: Fail, OnError: Stop}
-	if node.IsMap() {
-		m := node.Map()
-		c.source.Topic = c.topicName(m.Require("topic", ""))
-		s.key, s.value = format(m.Get("key")), format(m.Get("value"))
-		c.source.Start = Start(m.Get("start").Enum(string(Earliest), string(Earliest), string(Latest)))
-		c.source.OnOutOfRange = Start(m.Get("on_out_of_range").Enum(string(Fail), string(Fail), string(Earliest), string(Latest)))
-		c.source.OnError = Policy(m.Get("on_error").Enum(string(Stop), string(Stop), string(Skip), string(DeadLetter)))
-		c.deadLetter(m.Get("dead_letter"))
-		m.Done()
+	e.state = reading
+	c := &cutter{builder: b, entry: e, name: e.name, ok: true, ordinals: make(map[string]int)}
+	b.cutters = append(b.cutters, c)
+	from := e.m.Require("from", "name the topic to read: from: {topic: ...}")
+	if e.table {
+		c.steps, c.store = e.m.Get("steps"), e.m.Get("store")
 	} else {
-		c.source.Topic = c.topicName(node)
+		c.steps = e.m.Require("steps", "list what to do with its records: steps: [...]")
 	}
-	s.source = c.source
-	if c.source.Topic == "" {
-		c.ok = false
-		return
+	c.from(from)
+	e.m.Done()
+	for i, step := range c.steps.List() {
+		c.step(step, i)
 	}
-	if internalName(c.app, c.source.Topic) {
-		node.Errorf("read another topic, or add the steps to the stream that feeds it", "%s is an internal topic of this application", c.source.Topic)
-	}
-	if first, seen := c.sources[c.source.Topic]; !seen {
-		c.sources[c.source.Topic] = c.source
-	} else if first != c.source {
-		node.Errorf("streams that read one topic run in one task: give both the same start, on_out_of_range, on_error and dead_letter",
-			"topic %s is also read by an earlier stream, with other settings", c.source.Topic)
-	}
-	c.begin(s)
-}
-
-func (c *cutter) deadLetter(node yamlnode.Node) {
-	if c.source.OnError == DeadLetter {
-		c.source.DeadLetterTopic = c.app + "-dead-letter"
-	}
-	if !node.Exists() {
-		return
-	}
-	if c.source.OnError != DeadLetter {
-		node.Errorf("add on_error: dead_letter, or leave it out", "no record goes to a dead letter topic under on_error: %s", c.source.OnError)
-		return
-	}
-	c.source.DeadLetterTopic = c.topicName(node)
-	if c.source.DeadLetterTopic == c.source.Topic {
-		node.Errorf("name another topic", "bad records would be read again and again: %s is the topic that they come from", c.source.Topic)
-	}
+	c.conclude()
+	b.segments = append(b.segments, c.segments...)
+	e.state = done
 }
 
 // checkSinks finds sinks that would write into the application's own internal topics.
@@ -177,29 +192,4 @@ func (b *builder) topicName(n yamlnode.Node) string {
 func format(n yamlnode.Node) Format {
 	name := n.Enum(formatNames[String], formatNames...)
 	return Format(max(0, slices.Index(formatNames, name)))
-}
-
-// connect groups the segments that read the same topic into subtopologies. They are numbered by their first
-// segment: streams in the file's order, segments from the source on. So a stream added at the end
-// leaves the numbers of the others alone.
-func (b *builder) connect() []*Subtopology {
-	byTopic := make(map[string]*Subtopology)
-	var out []*Subtopology
-	for _, seg := range b.segments {
-		s := byTopic[seg.source.Topic]
-		if s == nil {
-			s = &Subtopology{ID: int32(len(out)), Sources: []Source{seg.source}}
-			byTopic[seg.source.Topic] = s
-			out = append(out, s)
-		}
-		s.segments = append(s.segments, seg)
-		s.Stores = append(s.Stores, seg.stores...)
-		for _, sink := range seg.sinks {
-			if !slices.ContainsFunc(s.Sinks, func(o Sink) bool { return o.Topic == sink.Topic }) {
-				s.Sinks = append(s.Sinks, sink)
-			}
-		}
-		s.Stateful = len(s.Stores) > 0
-	}
-	return out
 }

@@ -39,6 +39,8 @@ type fault struct{ error }
 
 func (f fault) Unwrap() error { return f.error }
 
+func (p *Processor) failed(before mark, err error) error { return p.current.failed(before, err) }
+
 // failed takes back what a bad record, or a bad element of its list, has done since before, and applies the source's
 // on_error. Nil: go on.
 func (c *chain) failed(before mark, err error) error {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ func (t *Topology) String() string {
 		}
 		fmt.Fprintf(&b, "subtopology %d (%s)\n", s.ID, kind)
 		for _, seg := range s.segments {
-			fmt.Fprintf(&b, "  stream %s\n    from %s (key %s, value %s)\n", seg.stream, seg.source.Topic, seg.key, seg.value)
+			fmt.Fprintf(&b, "  %s %s\n    from %s (key %s, value %s)\n", seg.kind(), seg.stream, seg.origin(), seg.key, seg.value)
 			for _, text := range seg.stepTexts() {
 				fmt.Fprintf(&b, "    %s\n", text)
 			}
@@ -41,24 +42,66 @@ type drawing struct {
 
 func (s *Subtopology) drawing(topic func(string) string) drawing {
 	var d drawing
+	ends := make(map[*segment][]string) // what the records of a segment come out of
+	var last func(seg *segment) []string
+	last = func(seg *segment) []string {
+		if ids, ok := ends[seg]; ok {
+			return ids
+		}
+		var ids []string
+		if seg.reads() {
+			ids = []string{topic(seg.source.Topic)}
+		}
+		for _, f := range seg.follows {
+			ids = append(ids, last(f.seg)...)
+		}
+		i := slices.Index(s.segments, seg)
+		for j, one := range seg.steps {
+			if _, ok := one.(*sinkStep); !ok {
+				ids = []string{boxID(s.ID, i, j)}
+			}
+		}
+		ends[seg] = ids
+		return ids
+	}
 	for i, seg := range s.segments {
-		last, texts := topic(seg.source.Topic), seg.stepTexts()
+		var from []string
+		if seg.reads() {
+			from = []string{topic(seg.source.Topic)}
+		}
+		for _, f := range seg.follows {
+			from = append(from, last(f.seg)...)
+		}
+		texts := seg.stepTexts()
 		for j, one := range seg.steps {
 			if sink, ok := one.(*sinkStep); ok {
-				d.edges = append(d.edges, edge{last, topic(sink.Topic)})
+				d.connect(from, topic(sink.Topic))
 				continue
 			}
-			id := fmt.Sprintf("s%d_%d_%d", s.ID, i, j)
-			b := box{id: id, label: texts[j]}
-			if a, ok := one.(*aggregateStep); ok {
-				b.store = a.store.Name
+			b := box{id: boxID(s.ID, i, j), label: texts[j]}
+			if k, ok := one.(keeping); ok {
+				b.store = k.keeps()[0].Name
 			}
 			d.boxes = append(d.boxes, b)
-			d.edges = append(d.edges, edge{last, id})
-			last = id
+			d.connect(from, b.id)
+			if k, ok := one.(joining); ok {
+				d.connect(last(k.joins().seg), b.id)
+			}
+			from = []string{b.id}
 		}
 	}
 	return d
+}
+
+// keeping is a step with stores.
+type keeping interface{ keeps() []StoreSpec }
+
+func boxID(sub int32, segment, step int) string { return fmt.Sprintf("s%d_%d_%d", sub, segment, step) }
+
+func (d *drawing) connect(from []string, to string) {
+	for _, id := range from {
+		d.edges = append(d.edges, edge{id, to})
+	}
 }
 
 // topicIDs numbers topics in the order in which they are first asked for.

@@ -303,7 +303,8 @@ func (s changedStore) cut() iter.Seq2[[]byte, []byte] {
 func parse(t testing.TB, src string) *Topology {
 	t.Helper()
 	f := yamlnode.Parse("test.yaml", []byte(src), nil)
-	top := Parse("app", f.Root().Map().Get("streams"))
+	m := f.Root().Map()
+	top := Definition{App: "app", Tables: m.Get("tables"), Streams: m.Get("streams")}.Parse()
 	if err := f.Err(); err != nil {
 		t.Fatal(err)
 	}

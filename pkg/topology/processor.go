@@ -44,6 +44,7 @@ type Processor struct {
 	chains  [][]*chain // by source
 	stores  map[string]Store
 	late    map[string]*emitter // by store, of the aggregates whose results wait for a commit
+	current *chain              // whose record is processed, or whose results are sent on
 	out     Output
 	pending []*kgo.Record // outputs of the current record
 	journal journal
@@ -67,10 +68,11 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 	for i, spec := range s.Stores {
 		p.stores[spec.Name] = stores[i]
 	}
+	a := &assembly{p: p, chains: make(map[*segment]*chain)}
 	for i, source := range s.Sources {
-		chains := s.reading(source.Topic)
-		for _, seg := range chains {
-			p.chains[i] = append(p.chains[i], seg.start(p, len(chains) > 1))
+		segments := s.reading(source.Topic)
+		for _, seg := range segments {
+			p.chains[i] = append(p.chains[i], a.segment(seg, len(segments) > 1))
 		}
 	}
 	return p, nil
@@ -80,7 +82,7 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 func (s *Subtopology) reading(topic string) []*segment {
 	var out []*segment
 	for _, seg := range s.segments {
-		if seg.source.Topic == topic {
+		if seg.reads() && seg.source.Topic == topic {
 			out = append(out, seg)
 		}
 	}
@@ -115,11 +117,12 @@ func (p *Processor) Process(source int, recs []*kgo.Record) error {
 // Done returns how many records of the last batch were fully processed.
 func (p *Processor) Done() int { return p.done }
 
-// chain runs one segment: decodes a record, sends it through the operators, and applies the source's policy
-// to what goes wrong.
+// chain runs one segment. That of a topic decodes a record, sends it through the operators, those of the segments
+// that follow too, and applies the source's policy to what goes wrong.
 type chain struct {
 	p         *Processor
 	seg       *segment
+	assembly  *assembly // while steps are started
 	first     operator
 	m         message
 	bad       bool // the current record is counted as bad, and has its dead letter
@@ -129,25 +132,8 @@ type chain struct {
 	late      *emitter // whose results are sent on, at a commit; nil while a record is processed
 }
 
-// start builds the operators of a segment from its last step to its first; shared says that other segments
-// read the same topic.
-func (s *segment) start(p *Processor, shared bool) *chain {
-	c := &chain{p: p, seg: s, deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0, journaled: s.undoes(shared)}
-	var next operator = end{}
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		next = s.steps[i].start(c, next)
-	}
-	c.first = next
-	return c
-}
-
-// end is what follows the last step.
-type end struct{}
-
-func (end) process(*message) error { return nil }
-
 func (c *chain) process(rec *kgo.Record) error {
-	c.bad = false
+	c.bad, c.p.current = false, c
 	m, before := &c.m, c.p.mark()
 	m.source, m.ts = rec, rec.Timestamp.UnixMilli()
 	var err error

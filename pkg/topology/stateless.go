@@ -103,21 +103,30 @@ func (o *flatMapOperator) process(m *message) error {
 	return o.c.p.eval.each(o.list, m, o.format, func(d datum, err error) error {
 		before := o.c.p.mark()
 		if err != nil {
-			return o.c.failed(before, fault{err})
+			return o.c.p.failed(before, fault{err})
 		}
 		m.key, m.value, m.ts = key, d, ts
 		if err := o.next.process(m); err != nil {
-			return o.c.failed(before, err)
+			return o.c.p.failed(before, err)
 		}
 		return nil
 	})
 }
 
+// passing says what a repartition topic takes.
+type passing uint8
+
+const (
+	passesAll   passing = iota // records with key and value
+	passesKeys                 // likewise, but the value is left out: the aggregate behind does not look at it
+	passesNulls                // null values too: a table is behind
+)
+
 // sinkStep writes to a topic, and hands the message on.
 type sinkStep struct {
 	Sink
 	fromKey, fromValue Format // what the message has
-	keyOnly            bool   // repartition: the aggregate behind it does not look at values
+	mode               passing
 }
 
 func (s *sinkStep) String() string {
@@ -138,7 +147,7 @@ type sinkOperator struct {
 var noValue = []byte{}
 
 func (o *sinkOperator) process(m *message) error {
-	if o.Internal && !o.p.complete(m) {
+	if o.Internal && !o.takes(m) {
 		return nil
 	}
 	key, err := m.key.written(o.fromKey, o.Key, &o.p.slabs)
@@ -146,7 +155,7 @@ func (o *sinkOperator) process(m *message) error {
 		return fault{fmt.Errorf("key for topic %s: %w", o.Topic, err)}
 	}
 	value := noValue
-	if !o.keyOnly {
+	if o.mode != passesKeys {
 		if value, err = m.value.written(o.fromValue, o.Value, &o.p.slabs); err != nil {
 			return fault{fmt.Errorf("value for topic %s: %w", o.Topic, err)}
 		}
@@ -158,4 +167,12 @@ func (o *sinkOperator) process(m *message) error {
 	o.p.Out++
 	o.p.pending = append(o.p.pending, r)
 	return o.next.process(m)
+}
+
+// takes tells whether a repartition topic takes m, and counts it if not.
+func (o *sinkOperator) takes(m *message) bool {
+	if o.mode == passesNulls && !m.key.null {
+		return true
+	}
+	return o.p.complete(m)
 }

@@ -12,15 +12,15 @@ import (
 // segment where an aggregate follows a change of key.
 type cutter struct {
 	*builder
-	name       string
-	source     Source
-	segment    *segment
-	key, value Format // here
-	keyChanged bool   // since the records were last partitioned by key
-	// sourceKey and sourceValue say that they are still what the segment's source has.
-	sourceKey, sourceValue bool
-	atCommit               bool // an aggregate before emits at commits, and nothing lies between that records are written to
-	nullable               bool // the value is an aggregate's, and may be null
+	place
+	entry    *entry
+	name     string
+	steps    yamlnode.Node
+	store    yamlnode.Node // of a table
+	ended    *yamlnode.Node // the step that ends the stream: a branch
+	kept     bool           // the store that the entry names is made
+	segment  *segment
+	segments []*segment
 	// ok turns false with the first mistake: formats may then be wrong, and what does not fit is not reported.
 	ok       bool
 	writes   bool           // there is a sink or an aggregate
@@ -28,19 +28,30 @@ type cutter struct {
 	ordinals map[string]int // aggregates so far, by name
 }
 
-var stepNames = []string{"filter", "map", "flat_map", "rekey", "count", "sum", "min", "max", "reduce", "to"}
+var stepNames = []string{"filter", "map", "flat_map", "rekey", "count", "sum", "min", "max", "reduce", "branch", "to"}
+
+// ofTables are the steps that a table may have.
+var ofTables = map[string]bool{"filter": true, "map": true, "to": true}
 
 // StepNames are the names of all steps.
 func StepNames() []string { return slices.Clone(stepNames) }
 
+// newSegment adds a segment; it is not begun yet.
+func (c *cutter) newSegment() *segment {
+	s := &segment{stream: c.name, table: c.entry.table, key: String, value: String, at: position{c.entry.index, len(c.segments)}}
+	c.segments = append(c.segments, s)
+	return s
+}
+
 // begin makes the segment's source what the next step sees.
 func (c *cutter) begin(s *segment) {
-	c.segment, c.key, c.value = s, s.key, s.value
+	c.segment, c.root = s, s
+	c.key, c.value = s.key, s.value
 	c.sourceKey, c.sourceValue, c.keyChanged, c.atCommit = true, true, false, false
 }
 
 func (c *cutter) step(node yamlnode.Node, index int) {
-	place := fmt.Sprintf("stream %s, step %d", c.name, index+1)
+	place := fmt.Sprintf("%s %s, step %d", c.entry.kind(), c.name, index+1)
 	node = node.Named(place)
 	name, arg, at := splitStep(node)
 	if name == "" {
@@ -49,6 +60,16 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 	}
 	at, arg = at.Named(place+", "+name), arg.Named(place+", "+name)
 	before := node.Problems()
+	if c.ended != nil {
+		at.Errorf("let a stream take the branch up: from: {stream: "+c.name+", branch: NAME}", "nothing comes after a branch")
+		c.ok = false
+		return
+	}
+	if c.table && !ofTables[name] && slices.Contains(stepNames, name) {
+		at.Errorf("read it as a stream: streams: [{name: ..., from: {table: "+c.name+"}, steps: [...]}]", "a table has no step %s", name)
+		c.ok = false
+		return
+	}
 	switch name {
 	case "filter":
 		c.filter(arg)
@@ -58,6 +79,8 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 		c.flatMap(arg)
 	case "rekey":
 		c.rekey(arg)
+	case "branch":
+		c.branch(arg, at)
 	case "to":
 		c.to(arg, at)
 	case "count", "sum", "min", "max", "reduce":
@@ -123,28 +146,40 @@ func (c *cutter) note(e *expression) {
 		return
 	}
 	if c.sourceKey {
-		c.segment.uses |= e.uses & usesKey
+		c.root.uses |= e.uses & usesKey
 	}
 	if c.sourceValue {
-		c.segment.uses |= e.uses & usesValue
+		c.root.uses |= e.uses & usesValue
 	}
 }
 
 func (c *cutter) add(s step) { c.segment.steps = append(c.segment.steps, s) }
 
 func (c *cutter) filter(arg yamlnode.Node) {
+	e := c.condition(arg, "filter")
+	switch {
+	case e == nil:
+	case c.table:
+		c.tableFilter(e)
+	default:
+		c.add(&filterStep{cond: e})
+	}
+}
+
+// condition compiles an expression that is to be true or false.
+func (c *cutter) condition(arg yamlnode.Node, step string) *expression {
 	e := c.expression(arg)
 	if e == nil {
-		return
+		return nil
 	}
 	if e.typ.shape != truth && (e.typ != resultType{format: JSON}) {
-		arg.ExprErrorf(1, 0, "compare it with something, e.g. value != \"\"", "a filter wants true or false, this gives %s", e.typ)
-		return
+		arg.ExprErrorf(1, 0, "compare it with something, e.g. value != \"\"", "a %s wants true or false, this gives %s", step, e.typ)
+		return nil
 	}
 	if e.typ.shape != truth && c.mustNotFail() {
-		c.refuse("filter", arg)
+		c.refuse(step, arg)
 	}
-	c.add(&filterStep{cond: e})
+	return e
 }
 
 // format is that of e's result where it becomes a key or a value; was is what it replaces.
@@ -181,6 +216,10 @@ func (c *cutter) setValue(e *expression) bool {
 }
 
 func (c *cutter) mapBoth(arg yamlnode.Node) {
+	if c.table {
+		c.tableMap(arg)
+		return
+	}
 	s := &mapStep{name: "map"}
 	ok := true
 	if !arg.IsMap() {
@@ -299,12 +338,25 @@ func conversion(have, want Format) string {
 }
 
 // finish reports a stream, and steps, that come to nothing.
-func (c *cutter) finish(steps yamlnode.Node) {
+func (c *cutter) finish() {
+	taken := slices.ContainsFunc(c.entry.ends, func(f *flow) bool { return len(f.taps) > 0 })
 	switch {
-	case !steps.Exists() || !c.ok:
+	case !c.steps.Exists() || !c.ok:
+	case c.ended != nil:
+		c.untaken()
+	case taken:
 	case !c.writes:
-		steps.Errorf("add a step to: {topic: ...}, or an aggregate", "the stream writes nothing")
+		c.steps.Errorf("add a step to: {topic: ...}, or an aggregate", "the stream writes nothing")
 	case c.idle != nil:
 		c.idle.Errorf("add a step to: {topic: ...} after it, or remove it", "nothing after this step writes")
+	}
+}
+
+// untaken reports the branches that nobody takes up.
+func (c *cutter) untaken() {
+	for _, f := range c.entry.ends {
+		if len(f.taps) == 0 {
+			c.ended.Errorf("take it up: from: {stream: "+c.name+", branch: "+f.branch+"}; records that fit no branch are dropped", "nothing comes out of branch %s", f.branch)
+		}
 	}
 }

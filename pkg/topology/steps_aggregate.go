@@ -34,7 +34,11 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	s.store.Key = c.key
 	changed := c.keyChanged
 	if changed {
-		c.repartition(s.store.Name, name == "count")
+		mode := passesAll
+		if name == "count" {
+			mode = passesKeys
+		}
+		c.repartition(s.store.Name, mode)
 	}
 	if !c.checkName(s.store, changed, store, at) || !c.result(s, text, at) {
 		return
@@ -43,6 +47,10 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	c.add(s)
 	c.value, c.sourceValue = s.store.Value, false
 	c.atCommit = c.atCommit || s.atCommit
+	c.table = c.entry.table
+	if c.rows = nil; c.table {
+		c.rows = &s.store
+	}
 }
 
 // result compiles the aggregate's expression and sets the format of its value.
@@ -152,17 +160,18 @@ func (c *cutter) checkName(s StoreSpec, repartitioned bool, node, at yamlnode.No
 }
 
 // repartition ends the segment with a sink to a repartition topic and starts the next one from it.
-func (c *cutter) repartition(name string, keyOnly bool) {
-	s := &sinkStep{fromKey: c.key, fromValue: c.value, keyOnly: keyOnly}
+func (c *cutter) repartition(name string, mode passing) {
+	s := &sinkStep{fromKey: c.key, fromValue: c.value, mode: mode}
 	s.Sink = Sink{Topic: RepartitionTopic(c.app, name), Internal: true, Key: c.key, Value: c.value}
-	if keyOnly {
+	if mode == passesKeys {
 		s.Value = Bytes
 	}
 	c.segment.sinks = append(c.segment.sinks, s.Sink)
 	c.add(s)
 	source := c.source
 	source.Topic, source.Internal, source.Start = s.Topic, true, Earliest
-	next := &segment{stream: c.name, source: source, key: s.Key, value: s.Value}
-	c.segments = append(c.segments, next)
+	c.source = source
+	next := c.newSegment()
+	next.source, next.key, next.value = source, s.Key, s.Value
 	c.begin(next)
 }

@@ -253,3 +253,25 @@ streams:
 		}
 	}
 }
+
+// The hash tells instances with other files apart: it is not to change when they run another version of the program.
+func TestHashIsKept(t *testing.T) {
+	for src, want := range map[string]uint64{wordCount: 0x393fabbb3cad66ff, twoStreams: 0x27f396ada87048e9} {
+		if got := parse(t, src).Hash(); got != want {
+			t.Errorf("hash %#x, want %#x of\n%s", got, want, src)
+		}
+	}
+	const from = "streams:\n  - {name: a, from: in, steps: [to: out]}\n  - {name: b, from: in2, steps: [to: out2]}\n"
+	hashes := map[uint64]string{}
+	for _, more := range []string{
+		"", "  - {name: c, from: {stream: a}, steps: [to: out3]}\n", "  - {name: c, from: {stream: b}, steps: [to: out3]}\n",
+		"  - {name: c, from: {streams: [a, b]}, steps: [to: out3]}\n", "  - {name: c, from: in, steps: [to: out3]}\n",
+		"tables:\n  - {name: c, from: {stream: b}, store: x}\n", "tables:\n  - {name: c, from: {stream: a}, store: x}\n",
+	} {
+		h := parse(t, from+more).Hash()
+		if other, there := hashes[h]; there {
+			t.Errorf("the hashes with %q and %q are equal", other, more)
+		}
+		hashes[h] = more
+	}
+}

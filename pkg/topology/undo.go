@@ -58,6 +58,10 @@ func (p *Processor) settle() {
 // or if, under on_error: fail, something else can fail for a record that has already reached one. What follows an aggregate that
 // emits at commits begins anew there, and cannot fail under on_error: fail.
 func (s *segment) undoes(shared bool) bool {
+	// What follows may fail as well, and several may lead to one store.
+	if !s.reads() || len(s.end.taps) > 0 || len(s.joins) > 0 || s.table {
+		return true
+	}
 	aggregated, listed := false, false
 	for _, one := range s.steps {
 		switch one := one.(type) {
@@ -75,7 +79,7 @@ func (s *segment) undoes(shared bool) bool {
 				return true
 			}
 		case *sinkStep:
-			if aggregated && (mayFail(one.fromKey, one.Key) || !one.keyOnly && mayFail(one.fromValue, one.Value)) {
+			if aggregated && (mayFail(one.fromKey, one.Key) || one.mode != passesKeys && mayFail(one.fromValue, one.Value)) {
 				return true
 			}
 		default:

@@ -1,0 +1,61 @@
+package topology
+
+import "github.com/streamworker/streamworker/pkg/topology/yamlnode"
+
+// keep makes the records a table of their last values. at is where a mistake is reported if name does not exist.
+func (c *cutter) keep(name, at yamlnode.Node) {
+	s := &tableStep{input: c.value}
+	s.store = StoreSpec{Name: name.String(c.name), Key: c.key, Value: c.value}
+	s.store.Changelog = ChangelogTopic(c.app, s.store.Name)
+	changed := c.keyChanged
+	if changed {
+		c.repartition(s.store.Name, passesNulls)
+	}
+	if !c.checkName(s.store, changed, name, at) {
+		c.ok = false
+		return
+	}
+	c.segment.stores = append(c.segment.stores, s.store)
+	c.add(s)
+	c.table, c.rows, c.nullable = true, &s.store, true
+	c.writes, c.idle = true, nil
+}
+
+// conclude ends the last segment. A table from a stream without an aggregate holds the last value of each key.
+func (c *cutter) conclude() {
+	if c.entry.table {
+		if !c.table && c.ok {
+			c.keep(c.store, c.entry.node)
+		} else if c.store.Exists() && !c.kept {
+			c.store.Errorf("name the store where it is made: "+"count: {store: ...}", "the table is made by another store")
+		}
+	}
+	for _, s := range c.segments {
+		if s.end == nil {
+			s.end = &flow{place: c.place, seg: s}
+		}
+	}
+	if c.ok && len(c.entry.ends) == 0 {
+		c.entry.ends = []*flow{c.segment.end}
+	}
+}
+
+// tableFilter adds a filter of a table's rows.
+func (c *cutter) tableFilter(cond *expression) {
+	c.add(&tableFilterStep{cond: cond})
+	c.rows, c.nullable = nil, true
+}
+
+// tableMap adds a map of a table's rows.
+func (c *cutter) tableMap(arg yamlnode.Node) {
+	if arg.IsMap() {
+		arg.Errorf("map: EXPRESSION sets the value; put quotes around an expression that starts with {", "a row of a table keeps its key")
+		return
+	}
+	e := c.expression(arg)
+	if e == nil || !c.setValue(e) {
+		return
+	}
+	c.add(&tableMapStep{value: e, format: c.value})
+	c.rows, c.nullable = nil, true
+}
