@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,6 +31,7 @@ type inbox struct {
 	queued int // records
 	bytes  int
 	paused bool
+	let    uint64 // sources, by bit, that are let in although the others are paused
 }
 
 // put appends a batch. If the inbox is full it calls pause, under the lock, so that pause and resume keep
@@ -40,10 +42,35 @@ func (b *inbox) put(in inputBatch, pause func()) {
 	b.queue = append(b.queue, in)
 	b.queued += len(in.records)
 	b.bytes += in.bytes
-	if !b.paused && (b.queued > inboxHigh || b.bytes > inboxBytes) {
-		b.paused = true
+	if (!b.paused || b.let != 0) && (b.queued > inboxHigh || b.bytes > inboxBytes) {
+		b.paused, b.let = true, 0
 		pause()
 	}
+}
+
+// letIn calls resume if the source's partition is paused because the inbox is full.
+func (b *inbox) letIn(source int, resume func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bit := uint64(1) << (source % 64); b.paused && b.let&bit == 0 {
+		b.let |= bit
+		resume()
+	}
+}
+
+// nextOf is next for the batches of one source.
+func (b *inbox) nextOf(source int, resume func()) (inputBatch, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.queue {
+		if b.queue[i].source == source {
+			in := b.queue[i]
+			b.queue = slices.Delete(b.queue, i, i+1)
+			b.taken(in, resume)
+			return in, true
+		}
+	}
+	return inputBatch{}, false
 }
 
 // next removes the oldest batch, and calls resume once the inbox has room again.
@@ -56,20 +83,24 @@ func (b *inbox) next(resume func()) (inputBatch, bool) {
 	in := b.queue[0]
 	b.queue[0] = inputBatch{}
 	b.queue = b.queue[1:]
+	b.taken(in, resume)
+	return in, true
+}
+
+func (b *inbox) taken(in inputBatch, resume func()) {
 	b.queued -= len(in.records)
 	b.bytes -= in.bytes
 	if b.paused && b.queued < inboxLow && b.bytes < inboxBytes/4 {
-		b.paused = false
+		b.paused, b.let = false, 0
 		resume()
 	}
-	return in, true
 }
 
 // drop forgets everything that waits.
 func (b *inbox) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue, b.queued, b.bytes, b.paused = nil, 0, 0, false
+	b.queue, b.queued, b.bytes, b.paused, b.let = nil, 0, 0, false, 0
 }
 
 // empty says whether nothing waits.

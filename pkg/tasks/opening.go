@@ -182,6 +182,7 @@ func (m *Manager) activated(s *slot, t *task, epoch uint64, c committed) {
 	m.notePhase(s, handover.Running)
 	p := m.env.producer // not that of the time when the task was opened: a learner outlives a lease
 	t.box.post(func() { t.admit(epoch, p) })
+	m.askEnds(s, t, epoch)
 	m.letWrite(s)
 	if s.ahead {
 		s.ahead = false // it is running: what ends that ends the reading

@@ -27,11 +27,12 @@ type processing struct {
 	held     bool              // between two transactions: output waits
 	ahead    int               // records processed since then
 
-	batch  inputBatch // what is left of the batch being processed
-	out    []*kgo.Record
-	wrote  bool // something of out was produced since the last freeze
-	flush  *flush
-	frozen []*frozen // cut off and not applied yet, oldest first; two at most
+	batch   inputBatch // what is left of the batch being processed
+	picking *picking   // of several sources; nil: there is one
+	out     []*kgo.Record
+	wrote   bool // something of out was produced since the last freeze
+	flush   *flush
+	frozen  []*frozen // cut off and not applied yet, oldest first; two at most
 	// onFlushed is set by a stop: it is called whenever a piece of frozen work is flushed.
 	onFlushed func()
 
@@ -63,7 +64,9 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.id, err)
 	}
-	a.proc = proc
+	if a.proc = proc; len(t.sub.Sources) > 1 {
+		a.picking = newPicking(len(t.sub.Sources))
+	}
 	t.active = a
 	return nil
 }
@@ -85,19 +88,8 @@ func (t *task) processNext() bool {
 	if a == nil || !a.admitted || a.stopped || t.waitsFor(time.Now()) > 0 {
 		return false
 	}
-	for len(a.batch.records) == 0 {
-		var ok bool
-		a.batch, ok = t.inbox.next(func() { t.env.input.resume(t.sub.sources(t.id)) })
-		if !ok {
-			return false
-		}
-		if a.batch.epoch != a.epoch {
-			a.batch.records = nil
-		}
-		// Read ahead of the token: the former owner has processed these.
-		for len(a.batch.records) > 0 && a.batch.records[0].Offset < a.offsets[a.batch.source] {
-			a.batch.records = a.batch.records[1:]
-		}
+	if !t.nextBatch(a) {
+		return false
 	}
 	n := min(len(a.batch.records), chunkSize)
 	t.env.cpu <- struct{}{}
@@ -112,6 +104,33 @@ func (t *task) processNext() bool {
 		t.failInput(a, err)
 	}
 	return true
+}
+
+// nextBatch makes sure that there is something in the batch. False: there is nothing to do now.
+func (t *task) nextBatch(a *processing) bool {
+	for len(a.batch.records) == 0 {
+		if a.picking != nil {
+			return t.pickNext(a)
+		}
+		b, ok := t.inbox.next(func() { t.env.input.resume(t.sub.sources(t.id)) })
+		if !ok {
+			return false
+		}
+		a.batch = a.wanted(b)
+	}
+	return true
+}
+
+// wanted takes from a batch what is not to be processed: records of an earlier activation, and those that were read ahead of
+// the token and that the former owner has processed.
+func (a *processing) wanted(b inputBatch) inputBatch {
+	if b.epoch != a.epoch {
+		b.records = nil
+	}
+	for len(b.records) > 0 && b.records[0].Offset < a.offsets[b.source] {
+		b.records = b.records[1:]
+	}
+	return b
 }
 
 // process runs one chunk through the topology and returns how many records are done.
@@ -160,7 +179,7 @@ func (t *task) measureTakeover(a *processing, recs []*kgo.Record) {
 	for _, r := range recs {
 		k.info.Slowest = max(k.info.Slowest, a.lastProcessed.Sub(r.Timestamp))
 	}
-	if len(a.batch.records) <= len(recs) && t.inbox.empty() || k.info.Records > 10*chunkSize {
+	if len(a.batch.records) <= len(recs) && t.inbox.empty() && (a.picking == nil || a.picking.empty()) || k.info.Records > 10*chunkSize {
 		t.endTakeover(a)
 	}
 }

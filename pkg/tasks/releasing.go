@@ -175,7 +175,7 @@ func (t *task) standStill() {
 		return
 	}
 	a.stopped = true
-	a.batch.records = nil
+	a.batch.records, a.picking = nil, nil
 	t.inbox.drop()
 	if k := a.takeover; k != nil && k.begun {
 		t.endTakeover(a)

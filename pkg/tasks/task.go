@@ -99,7 +99,8 @@ func (t *task) run() {
 			continue
 		}
 		var retry <-chan time.Time
-		if d := t.waitsFor(time.Now()); d > 0 {
+		now := time.Now()
+		if d := max(t.waitsFor(now), t.waitsForSource(now)); d > 0 {
 			if stall == nil {
 				stall = time.NewTimer(d)
 			} else {
