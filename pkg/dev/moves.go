@@ -27,6 +27,7 @@ type order struct {
 type moves struct {
 	mu       sync.Mutex
 	released map[order]bool    // true: before the stream began, which no gap can tell of
+	ahead    map[order]bool    // taken over before their release was told: the two owners are not in step
 	names    map[string]string // of instances, by member id
 	begun    bool
 	taken    []move
@@ -35,7 +36,7 @@ type moves struct {
 }
 
 func newMoves() *moves {
-	return &moves{released: make(map[order]bool), names: make(map[string]string), failing: make(map[assign.TaskID]bool)}
+	return &moves{released: make(map[order]bool), ahead: make(map[order]bool), names: make(map[string]string), failing: make(map[assign.TaskID]bool)}
 }
 
 // events are those of the instance.
@@ -49,13 +50,21 @@ func (m *moves) events(id string) tasks.Events {
 		Released: func(r tasks.ReleaseInfo) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.released[order{r.Task, r.Release}] = !m.begun
+			o := order{r.Task, r.Release}
+			if m.ahead[o] {
+				delete(m.ahead, o)
+				return
+			}
+			m.released[o] = !m.begun
 		},
 		TakenOver: func(t tasks.TakeoverInfo) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			o := order{t.Task, t.Release}
-			early := m.released[o]
+			early, told := m.released[o]
+			if !told {
+				m.ahead[o] = true
+			}
 			delete(m.released, o)
 			if !early {
 				m.taken = append(m.taken, move{task: t.Task, from: m.names[t.Release.Owner], to: id, gap: t.Gap, at: time.Now()})

@@ -97,6 +97,18 @@ func TestMovesBeforeTheStreamDoNotCount(t *testing.T) {
 	}
 }
 
+// The two owners tell of a handover on their own: the taker may be first.
+func TestMoveToldByTheTakerFirst(t *testing.T) {
+	m := newMoves()
+	m.begin()
+	task, release := assign.TaskID{Partition: 3}, assign.ReleaseID{Generation: 5, Owner: "m1"}
+	m.events("worker-2").TakenOver(tasks.TakeoverInfo{Task: task, Release: release, Gap: time.Millisecond})
+	m.events("worker-1").Released(tasks.ReleaseInfo{Task: task, Release: release})
+	if taken, _ := m.since(0, 0); len(taken) != 1 || m.underWay() != 0 {
+		t.Errorf("moves %+v, %d under way", taken, m.underWay())
+	}
+}
+
 // The words that are counted are those of the text, and the text is the same in each run.
 func TestLines(t *testing.T) {
 	w, again := newWriter(), newWriter()
