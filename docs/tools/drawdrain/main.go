@@ -1,12 +1,3 @@
-// Command drawdrain draws how the tasks of an application moved, as an SVG on standard output:
-//
-//	drawdrain SAMPLES LOG...
-//
-// SAMPLES has one line per look at the group: the time in ms since the epoch, a blank, and what `status -o json`
-// printed, on one line. Each LOG is what an instance wrote with log.format json; from it come the moments of
-// the handovers with their gaps, which are shorter than the time between two samples.
-//
-// The picture begins a second before an instance was marked as leaving and ends a second after the last handover.
 package main
 
 import (
@@ -14,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -27,13 +19,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: drawdrain SAMPLES LOG... > picture.svg")
 		os.Exit(2)
 	}
-	if err := draw(os.Args[1], os.Args[2:]); err != nil {
+	if err := draw(os.Stdout, os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "drawdrain:", err)
 		os.Exit(1)
 	}
 }
 
-func draw(samples string, logs []string) error {
+func draw(w io.Writer, samples string, logs []string) error {
 	h := &history{lanes: map[lane][]span{}, leaving: map[string]int64{}, drained: map[string]int64{}}
 	if err := eachLine(samples, h.sample); err != nil {
 		return err
@@ -50,8 +42,8 @@ func draw(samples string, logs []string) error {
 		return errors.New("no handover after the instance was marked as leaving")
 	}
 	h.settle()
-	fmt.Print(h.svg())
-	return nil
+	_, err := io.WriteString(w, h.svg())
+	return err
 }
 
 func eachLine(name string, take func(string) error) error {
