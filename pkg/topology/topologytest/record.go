@@ -1,0 +1,133 @@
+package topologytest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// Record is a record with key and value as JSON has them: nil, bool, int, float64, string, []any or map[string]any.
+//
+//   - string: text.
+//   - bytes, and text that is not UTF-8: text where it is UTF-8, else {"base64": "..."}. Pipe takes []byte too.
+//   - int: a whole number. float: a number, or "NaN", "Infinity", "-Infinity".
+//   - json: any.
+//
+// A nil value is a tombstone.
+type Record struct {
+	Topic      string
+	Key, Value any
+	Timestamp  int64 // ms since the epoch
+	Headers    []kgo.RecordHeader
+	Input      int // of what was read: the number, from 0, of the record that caused it
+}
+
+// formats are those of keys and values by topic.
+type formats struct {
+	top    *topology.Topology
+	out    map[string]topology.Sink
+	inputs []string
+}
+
+func formatsOf(top *topology.Topology) formats {
+	f := formats{top: top, out: make(map[string]topology.Sink), inputs: top.Inputs()}
+	for _, s := range top.Subtopologies {
+		for _, sink := range s.Sinks {
+			f.out[sink.Topic] = sink
+		}
+	}
+	return f
+}
+
+// input encodes a record for a stream that reads it.
+func (f formats) input(r Record) (*kgo.Record, error) {
+	if !slices.Contains(f.inputs, r.Topic) {
+		return nil, fmt.Errorf("no stream reads topic %q", r.Topic)
+	}
+	key, value := f.top.Formats(r.Topic)
+	rec := &kgo.Record{Topic: r.Topic, Timestamp: ms(r.Timestamp), Headers: r.Headers}
+	var errKey, errValue error
+	if rec.Key, errKey = encode(key, r.Key); errKey != nil {
+		errKey = fmt.Errorf("key of topic %s: %w", r.Topic, errKey)
+	}
+	if rec.Value, errValue = encode(value, r.Value); errValue != nil {
+		errValue = fmt.Errorf("value of topic %s: %w", r.Topic, errValue)
+	}
+	return rec, errors.Join(errKey, errValue)
+}
+
+func encode(f topology.Format, v any) ([]byte, error) {
+	switch f {
+	case topology.String, topology.Bytes:
+		if m, ok := v.(map[string]any); ok && len(m) == 1 {
+			if text, ok := m["base64"].(string); ok {
+				return base64.StdEncoding.DecodeString(text)
+			}
+		}
+	case topology.Float:
+		if text, ok := v.(string); ok {
+			if n, err := strconv.ParseFloat(text, 64); err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
+				v = n
+			}
+		}
+	default:
+	}
+	return f.Encode(v)
+}
+
+// decode is the opposite of encode. What is not in its format appears as bytes.
+func decode(f topology.Format, raw []byte) any {
+	v, err := f.Decode(raw)
+	if err != nil {
+		return readable(raw)
+	}
+	switch v := v.(type) {
+	case []byte:
+		return readable(v)
+	case string:
+		if f == topology.String {
+			return readable([]byte(v))
+		}
+	case float64:
+		switch {
+		case math.IsNaN(v):
+			return "NaN"
+		case math.IsInf(v, 1):
+			return "Infinity"
+		case math.IsInf(v, -1):
+			return "-Infinity"
+		}
+	}
+	return v
+}
+
+func readable(raw []byte) any {
+	if utf8.Valid(raw) {
+		return string(raw)
+	}
+	return map[string]any{"base64": base64.StdEncoding.EncodeToString(raw)}
+}
+
+// of gives the formats of what is written to a topic. Dead letters have the bytes of any record.
+func (f formats) of(topic string) (key, value topology.Format) {
+	if sink, ok := f.out[topic]; ok {
+		return sink.Key, sink.Value
+	}
+	return topology.Bytes, topology.Bytes
+}
+
+func (f formats) output(w written) Record {
+	key, value := f.of(w.rec.Topic)
+	return Record{
+		Topic: w.rec.Topic, Key: decode(key, w.rec.Key), Value: decode(value, w.rec.Value),
+		Timestamp: w.rec.Timestamp.UnixMilli(), Headers: w.rec.Headers, Input: w.input,
+	}
+}
