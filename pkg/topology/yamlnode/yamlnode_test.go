@@ -2,6 +2,7 @@ package yamlnode
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -194,4 +195,28 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("no problem in %q", src)
 		}
 	})
+}
+
+func TestValue(t *testing.T) {
+	f := Parse("f.yaml", []byte(`
+v:
+  - {a: 1, b: -0x10, c: 2.5, d: true, e: null, f: "1", g: text, h: [], i: {}, j: 18446744073709551615}
+  - &x {k: 1}
+  - {<<: *x, l: 2}
+  - .inf
+  - |
+    two
+    lines
+`), nil)
+	got := f.Root().Map().Get("v").Value()
+	want := []any{
+		map[string]any{"a": 1, "b": -16, "c": 2.5, "d": true, "e": nil, "f": "1", "g": "text", "h": []any{}, "i": map[string]any{}, "j": 18446744073709551615.0},
+		map[string]any{"k": 1}, map[string]any{"k": 1, "l": 2}, math.Inf(1), "two\nlines\n",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%#v\nwant\n%#v", got, want)
+	}
+	if line, column := f.Root().Map().Get("v").List()[1].Place(); line != 4 || column != 5 {
+		t.Errorf("place %d:%d", line, column)
+	}
 }
