@@ -21,7 +21,7 @@ mistakes are printed with their line and column.`,
   streamworker topology words.yaml -o mermaid`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := config.Load(args[0], e.lookup, config.Overrides{})
+			cfg, err := config.Load(args[0], e.lookup, config.Overrides{Offline: true})
 			if err != nil {
 				return err
 			}

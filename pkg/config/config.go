@@ -146,6 +146,7 @@ type Overrides struct {
 	InstanceID string
 	StateDir   string
 	Labels     map[string]string // added to the file's
+	Offline    bool              // Kafka is not used: the file need not name brokers
 	CheckFiles bool              // read the files that the configuration names, and report what is wrong with them
 	// Prefix is put before the names of the application, its group and all its topics, so that a trial has nothing in
 	// common with the application itself.

@@ -43,6 +43,8 @@ func TestFiles(t *testing.T) {
 			for _, arg := range d.CmdArgs {
 				switch arg.Key {
 				case "no-streams":
+				case "offline":
+					o.Offline = true
 				case "check-files":
 					o.CheckFiles = true
 				case "brokers":

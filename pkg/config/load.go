@@ -162,7 +162,7 @@ func (r *reader) kafka(n yamlnode.Node) {
 		}
 	}
 	brokers.Become(k.Brokers)
-	if len(k.Brokers) == 0 {
+	if len(k.Brokers) == 0 && !r.o.Offline {
 		r.file.Errorf("write kafka: {brokers: [localhost:9092]}, or use --brokers", "kafka.brokers: no broker is named")
 	}
 	r.tls(m.Get("tls"))
