@@ -131,3 +131,8 @@ func (f formats) output(w written) Record {
 		Timestamp: w.rec.Timestamp.UnixMilli(), Headers: w.rec.Headers, Input: w.input,
 	}
 }
+
+// OutputFormats are the formats of what is written to a topic, as Record has keys and values of it.
+func OutputFormats(top *topology.Topology, topic string) (key, value topology.Format) {
+	return formatsOf(top).of(topic)
+}
