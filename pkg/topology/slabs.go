@@ -19,9 +19,9 @@ type slabs struct {
 	scratch []byte
 }
 
-// bytes returns n bytes, zeroed and with no room to grow into.
+// bytes returns n bytes, zeroed and with no room to grow into; never nil, which would be null.
 func (s *slabs) bytes(n int) []byte {
-	if n > len(s.free) {
+	if n > len(s.free) || s.free == nil {
 		if n > byteSlab/4 {
 			return make([]byte, n)
 		}
