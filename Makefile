@@ -47,6 +47,10 @@ integration: build ## tests on a real Kafka (starts one by scripts/kafka.sh; nee
 	scripts/kafka.sh run go test -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
 	go test -count=1 -p 1 -timeout 60m -tags integration -v ./integration/...
 
+.PHONY: differential
+differential: ## the same results as Kafka Streams, on generated input (part of integration; needs a JDK 17+ and Maven, no Kafka)
+	go test -count=1 -tags integration -v ./integration/differential
+
 .PHONY: chaos
 chaos: build ## random faults on a Kafka of three brokers, ten minutes for each guarantee (integration/chaos/doc.go: CHAOS_SEED and so on)
 	CHAOS_TIME=$${CHAOS_TIME:-10m} go test -count=1 -timeout 120m -tags integration -v -run '^TestChaos$$' ./integration/chaos
