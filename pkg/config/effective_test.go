@@ -46,8 +46,8 @@ labels:
 capacity: 1
 state:
   dir: /data
-  block_cache: 128MiB
-  memtables: 128MiB
+  block_cache: 32MiB
+  memtables: 64MiB
   row_cache: 256MiB
   max_open_files: 1000
   compactions: 2

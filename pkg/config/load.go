@@ -283,8 +283,8 @@ func (r *reader) state(n yamlnode.Node) {
 		s.Dir = r.o.StateDir
 		dir.Become(s.Dir)
 	}
-	s.BlockCache = m.Get("block_cache").Size(128*mib, mib, tib)
-	s.Memtables = m.Get("memtables").Size(128*mib, mib, tib)
+	s.BlockCache = m.Get("block_cache").Size(32*mib, mib, tib)
+	s.Memtables = m.Get("memtables").Size(64*mib, mib, tib)
 	s.RowCache = m.Get("row_cache").Size(256*mib, 0, tib)
 	s.MaxOpenFiles = int(m.Get("max_open_files").Int(1000, 50, 10_000_000))
 	s.Compactions = int(m.Get("compactions").Int(2, 1, 1024))

@@ -13,8 +13,8 @@ import (
 type Config struct {
 	Dir string // state directory; made if missing
 
-	BlockCacheBytes int64 // Pebble's blocks, uncompressed; default 128 MiB
-	MemtableBytes   int64 // applied and not yet flushed to disk; default 128 MiB
+	BlockCacheBytes int64 // Pebble's blocks, uncompressed; default 32 MiB
+	MemtableBytes   int64 // applied and not yet flushed to disk; default 64 MiB
 	RowCacheBytes   int64 // rows in memory, clean or not; default 256 MiB
 	MaxOpenFiles    int   // tables held open; default 2000
 	Compactions     int   // compactions running at once; default half the cores
@@ -57,8 +57,8 @@ func (c *Config) ensureDefaults() error {
 	if c.Dir == "" {
 		return fmt.Errorf("state: no directory given")
 	}
-	setDefault(&c.BlockCacheBytes, 128<<20)
-	setDefault(&c.MemtableBytes, 128<<20)
+	setDefault(&c.BlockCacheBytes, 32<<20)
+	setDefault(&c.MemtableBytes, 64<<20)
 	setDefault(&c.RowCacheBytes, 256<<20)
 	setDefault(&c.MaxOpenFiles, 2000)
 	setDefault(&c.Compactions, max(1, runtime.GOMAXPROCS(0)/2))

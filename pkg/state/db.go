@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -38,11 +39,14 @@ type DB struct {
 
 	mu struct {
 		sync.Mutex
-		checkpoints []checkpoint
-		written     []checkpoint // as Pebble holds them
-		outstanding []*Changes   // frozen and not applied, oldest first
-		iterators   map[*Iterator]struct{}
-		unflushed   int64 // bytes applied since the last flush
+		checkpoints  []checkpoint
+		written      []checkpoint // as Pebble holds them
+		outstanding  []*Changes   // frozen and not in Pebble, oldest first
+		pending      int          // so many of them are applied
+		pendingBytes int64
+		pendingSince time.Time // when the first of them was applied, or positions moved; zero: Pebble holds all that was applied
+		iterators    map[*Iterator]struct{}
+		unflushed    int64 // bytes applied since the last flush
 	}
 }
 
@@ -107,9 +111,9 @@ func (d *DB) FreezeEach(then func(store int, changes iter.Seq2[[]byte, []byte]) 
 	return c, nil
 }
 
-// Apply makes changes part of the state, in one batch with the positions: per store, the position in its
-// changelog after these writes. The changes have to be the oldest ones outstanding. It may be called
-// while the task writes on. With nil changes it only moves the positions on.
+// Apply makes changes part of the state, together with the positions: per store, the position in its changelog after these
+// writes. The changes have to be the oldest ones that were not applied. It may be called while the task writes on. With nil
+// changes it only moves the positions on. What was applied gets to Pebble when enough has gathered, or after a second.
 //
 // It is the task's active owner that calls Apply, so the state is taken to be the changelog's end.
 func (d *DB) Apply(c *Changes, positions []int64) error {
@@ -120,48 +124,43 @@ func (d *DB) Apply(c *Changes, positions []int64) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
+	limit := d.engine.pendingLimit()
+	d.mu.Lock()
 	if c != nil {
-		d.mu.Lock()
-		known := slices.Contains(d.mu.outstanding, c)
-		first := known && d.mu.outstanding[0] == c
-		d.mu.Unlock()
-		if !known {
+		switch slices.Index(d.mu.outstanding[d.mu.pending:], c) {
+		case 0:
+		case -1:
+			d.mu.Unlock()
 			return ErrDiscarded
-		}
-		if !first {
+		default:
+			d.mu.Unlock()
 			return fmt.Errorf("state of task %s: changes applied out of order", d.task)
 		}
 	}
 	next, err := d.moved(positions)
 	if err != nil {
+		d.mu.Unlock()
 		return err
 	}
-	batch := d.pebble.NewBatchWithSize(c.batchSize())
-	for i := range d.stores {
-		if c == nil {
-			break
-		}
-		if err := writeChanges(batch, d.stores[i].prefix, &c.stores[i]); err != nil {
-			return errors.Join(err, batch.Close())
-		}
-	}
-	if err := d.commit(batch, next); err != nil {
-		return err
+	d.mu.checkpoints = next
+	if d.mu.pendingSince.IsZero() {
+		d.mu.pendingSince = d.engine.cfg.Now()
 	}
 	if c != nil {
-		d.mu.Lock()
-		d.mu.outstanding = d.mu.outstanding[1:]
-		d.mu.Unlock()
-		d.applied.Store(c.number)
+		d.mu.pending++
+		d.mu.pendingBytes += c.bytes()
 	}
-	return nil
+	due := d.mu.pendingBytes >= limit
+	d.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return d.writePending()
 }
 
-// moved returns the checkpoints as of now with new positions.
+// moved returns the checkpoints as of now with new positions. The caller holds mu.
 func (d *DB) moved(positions []int64) ([]checkpoint, error) {
-	d.mu.Lock()
 	next := slices.Clone(d.mu.checkpoints)
-	d.mu.Unlock()
 	if len(positions) != len(next) {
 		return nil, fmt.Errorf("state of task %s: %d positions for %d stores", d.task, len(positions), len(next))
 	}
@@ -177,37 +176,27 @@ func (d *DB) moved(positions []int64) ([]checkpoint, error) {
 func (c *Changes) batchSize() int {
 	const header, perKey, perStore = 16, 10, 128
 	size := header
-	if c != nil {
-		for i := range c.stores {
-			size += perStore + len(c.stores[i].data) + perKey*len(c.stores[i].list)
-		}
+	for i := range c.stores {
+		size += perStore + len(c.stores[i].data) + perKey*len(c.stores[i].list)
 	}
 	return size
 }
 
-func writeChanges(batch *pebble.Batch, prefix []byte, c *storeChanges) error {
-	for _, ch := range c.list {
-		key := c.key(ch)
-		if ch.valueLen == tombstone {
-			op := batch.DeleteDeferred(prefixLen + len(key))
-			copy(op.Key[copy(op.Key, prefix):], key)
-			if err := op.Finish(); err != nil {
-				return err
-			}
-			continue
-		}
-		op := batch.SetDeferred(prefixLen+len(key), ch.valueLen)
+// writeChange adds one change of a store to the batch; a nil value deletes the key.
+func writeChange(batch *pebble.Batch, prefix, key, value []byte) error {
+	if value == nil {
+		op := batch.DeleteDeferred(prefixLen + len(key))
 		copy(op.Key[copy(op.Key, prefix):], key)
-		copy(op.Value, c.value(ch))
-		if err := op.Finish(); err != nil {
-			return err
-		}
+		return op.Finish()
 	}
-	return nil
+	op := batch.SetDeferred(prefixLen+len(key), len(value))
+	copy(op.Key[copy(op.Key, prefix):], key)
+	copy(op.Value, value)
+	return op.Finish()
 }
 
-// commit adds the checkpoints to the batch and makes it part of the state. The caller holds applying
-// and closing.
+// commit adds the checkpoints to the batch and writes it to Pebble, which must hold all that was applied before, or gets it
+// with this batch. The caller holds applying and closing.
 func (d *DB) commit(batch *pebble.Batch, next []checkpoint) error {
 	for i, c := range next {
 		if err := batch.Set(checkpointKey(d.specs[i].Name), c.encode(), nil); err != nil {
@@ -233,12 +222,22 @@ func (d *DB) commit(batch *pebble.Batch, next []checkpoint) error {
 func (d *DB) Discard() {
 	d.applying.Lock() // an Apply under way counts as done
 	defer d.applying.Unlock()
+	d.closing.RLock()
+	defer d.closing.RUnlock()
 	d.discard()
 }
 
+// discard drops what was not applied, and what was applied too if it cannot be written. The caller holds applying and closing.
 func (d *DB) discard() {
+	err := d.usable()
+	if err == nil {
+		err = d.writePending()
+	}
 	d.mu.Lock()
-	d.mu.outstanding = nil
+	if err != nil {
+		d.mu.checkpoints = slices.Clone(d.mu.written)
+	}
+	d.mu.outstanding, d.mu.pending, d.mu.pendingBytes, d.mu.pendingSince = nil, 0, 0, time.Time{}
 	d.mu.Unlock()
 	for _, s := range d.stores {
 		s.rows.clear()

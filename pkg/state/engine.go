@@ -177,9 +177,19 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			e.compactions.grant()
+			e.writeOld()
 		case <-e.wake:
 		}
 		e.flushDue(ctx, lastFlush)
+	}
+}
+
+// writeOld writes what has been pending for a while in any database.
+func (e *Engine) writeOld() {
+	for _, d := range e.openDBs() {
+		if err := d.writeOld(e.cfg.Now()); err != nil && !errors.Is(err, ErrClosed) && d.Err() == nil {
+			d.log.Warn("what was committed could not be written; it is tried again", "error", err)
+		}
 	}
 }
 
@@ -232,6 +242,9 @@ func (e *Engine) openDBs() []*DB {
 	}
 	return dbs
 }
+
+// RowBytes returns what all rows in memory take.
+func (e *Engine) RowBytes() int64 { return e.rows.used.Load() }
 
 func (e *Engine) openCount() int {
 	e.mu.Lock()

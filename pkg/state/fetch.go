@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	fetchBytes          = 8 << 20
-	fetchPartitionBytes = 2 << 20
+	fetchBytes          = 4 << 20
+	fetchPartitionBytes = 1 << 20
 )
 
 // fetch is one Fetch request to one broker, and its outcome.

@@ -34,13 +34,16 @@ func (d *DB) Flush() error {
 	return d.flush()
 }
 
-// refresh writes checkpoints whose time has moved on by more than age since they were written.
+// refresh writes what is pending, and checkpoints whose time has moved on by more than age since they were written.
 func (d *DB) refresh(age time.Duration) error {
 	d.applying.Lock()
 	defer d.applying.Unlock()
 	d.closing.RLock()
 	defer d.closing.RUnlock()
 	if err := d.usable(); err != nil {
+		return err
+	}
+	if err := d.writePending(); err != nil {
 		return err
 	}
 	d.mu.Lock()

@@ -158,7 +158,7 @@ func (d *DB) Close() error {
 		return ErrClosed
 	}
 	if d.Err() == nil {
-		err = errors.Join(err, d.flush())
+		err = errors.Join(err, d.writePending(), d.flush())
 	}
 	d.closed.Store(true)
 	d.mu.Lock()

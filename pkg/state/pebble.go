@@ -26,9 +26,9 @@ func (e *Engine) options(task string, log *slog.Logger, fail func(error)) *pebbl
 		FormatMajorVersion: pebble.FormatFlushableIngestExcises,
 		Logger:             pebbleLogger{task: task, log: log, fatal: e.cfg.Events.Fatal},
 		// Each open database has at least one memtable, most have two: more databases, smaller ones.
-		MemTableSize:                uint64(min(maxMemtable, max(minMemtable, e.cfg.MemtableBytes/int64(2*max(8, e.openCount()))))),
+		MemTableSize:                uint64(min(maxMemtable, max(minMemtable, e.cfg.MemtableBytes/int64(8*max(8, e.openCount()))))),
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       24,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, e.cfg.Compactions },
 	}

@@ -20,6 +20,9 @@ func (d *DB) ApplyChangelog(store int, recs []*kgo.Record, next, end int64) erro
 	if err := d.usable(); err != nil {
 		return err
 	}
+	if err := d.writePending(); err != nil {
+		return err
+	}
 	s := d.stores[store]
 	d.mu.Lock()
 	checkpoints := slices.Clone(d.mu.checkpoints)
@@ -53,17 +56,7 @@ func (d *DB) ApplyChangelog(store int, recs []*kgo.Record, next, end int64) erro
 	}
 	batch := d.pebble.NewBatchWithSize(size)
 	for _, r := range latest {
-		if r.Value == nil {
-			op := batch.DeleteDeferred(prefixLen + len(r.Key))
-			copy(op.Key[copy(op.Key, s.prefix):], r.Key)
-			err = op.Finish()
-		} else {
-			op := batch.SetDeferred(prefixLen+len(r.Key), len(r.Value))
-			copy(op.Key[copy(op.Key, s.prefix):], r.Key)
-			copy(op.Value, r.Value)
-			err = op.Finish()
-		}
-		if err != nil {
+		if err := writeChange(batch, s.prefix, r.Key, r.Value); err != nil {
 			return errors.Join(err, batch.Close())
 		}
 	}
