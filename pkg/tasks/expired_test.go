@@ -36,7 +36,7 @@ func TestTaskStandsStillWhenItsLeaseHasExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	task.admit(1, nil)
-	task.inbox.put(inputBatch{epoch: 1, records: []*kgo.Record{{Topic: "in", Offset: 0}, {Topic: "in", Offset: 1}}}, func() {})
+	task.inbox.put(inputBatch{epoch: 1, records: []*kgo.Record{{Topic: "in", Offset: 0}, {Topic: "in", Offset: 1}}}, inboxMaxBytes, func() {})
 	if task.processNext() || task.stats.records.Load() != 0 {
 		t.Fatal("processed under an expired lease")
 	}

@@ -20,13 +20,17 @@ type flush struct {
 func newFlush(stores int) *flush {
 	f := &flush{next: make([]atomic.Int64, stores)}
 	f.pending.Store(1)
-	f.promise = func(_ *kgo.Record, err error) { f.answer(err) }
+	f.promise = func(r *kgo.Record, err error) {
+		recycle(r)
+		f.answer(err)
+	}
 	return f
 }
 
 func (f *flush) answer(err error) {
 	if err != nil {
-		f.failed.CompareAndSwap(nil, &err)
+		first := err // not the parameter, which would be allocated for each answer
+		f.failed.CompareAndSwap(nil, &first)
 	}
 	if f.pending.Add(-1) == 0 {
 		f.done()
@@ -47,6 +51,7 @@ func (f *flush) changelogPromise(store int) func(*kgo.Record, error) {
 			// Answers of one partition come in order.
 			f.next[store].Store(r.Offset + 1)
 		}
+		recycle(r)
 		f.answer(err)
 	}
 }

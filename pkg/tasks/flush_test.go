@@ -23,7 +23,7 @@ func TestFlushIsDoneOnceSealedAndAnswered(t *testing.T) {
 			f := newFlush(1)
 			f.pending.Add(int64(len(tc.answers) + len(tc.late)))
 			for _, err := range tc.answers {
-				f.promise(nil, err)
+				f.promise(new(kgo.Record), err)
 			}
 			done := 0
 			f.seal(func() { done++ })
@@ -34,7 +34,7 @@ func TestFlushIsDoneOnceSealedAndAnswered(t *testing.T) {
 				if done != 0 {
 					t.Fatalf("done before answer %d", i)
 				}
-				f.promise(nil, err)
+				f.promise(new(kgo.Record), err)
 			}
 			if done != 1 {
 				t.Fatalf("done %d times", done)

@@ -87,17 +87,16 @@ func (t *task) produceChanges(f *frozen) {
 	f.produced = true
 	t.env.wrote.Store(true)
 	n := f.changes.Len()
-	recs := make([]kgo.Record, n)
 	promises := make([]func(*kgo.Record, error), len(t.sub.Stores))
 	for i := range promises {
 		promises[i] = f.flush.changelogPromise(i)
 	}
 	f.flush.pending.Add(int64(n))
-	now, i := time.Now(), 0
+	now := time.Now()
 	f.changes.Each(func(store int, key, value []byte) {
-		recs[i] = kgo.Record{Topic: t.sub.Stores[store].Changelog, Partition: t.id.Partition, Key: key, Value: value, Timestamp: now}
-		t.producer.Produce(t.ctx, &recs[i], promises[store])
-		i++
+		r := t.newRecord()
+		r.Topic, r.Partition, r.Key, r.Value, r.Timestamp = t.sub.Stores[store].Changelog, t.id.Partition, key, value, now
+		t.producer.Produce(t.ctx, r, promises[store])
 	})
 	t.env.totals.changes.Add(int64(n))
 }

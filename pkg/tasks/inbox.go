@@ -7,20 +7,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What a task may have waiting before its partitions are paused: records, and bytes of their keys and values.
-// They go on at a quarter of it.
+// What all tasks together may have waiting in bytes, and what each of them may at least and at most before its partitions
+// are paused. They go on at half of it. A fetch that is under way when a task is paused comes for nothing, so its part for
+// one partition is small beside this (FetchMaxPartitionBytes).
 const (
-	inboxHigh  = 20_000
-	inboxLow   = inboxHigh / 4
-	inboxBytes = 16 << 20
+	inboxesBytes  = 8 << 20
+	inboxMinBytes = 256 << 10
+	inboxMaxBytes = 4 << 20
+	recordBytes   = 200 // of a record in memory, without what it refers to
 )
+
+// inboxShare is what each of n sources may have waiting.
+func inboxShare(n int) int {
+	return min(inboxMaxBytes, max(inboxMinBytes, inboxesBytes/max(1, n)))
+}
 
 // inputBatch is what one fetch brought for one source of a task.
 type inputBatch struct {
 	source  int
 	epoch   uint64 // of the activation that asked for it
 	records []*kgo.Record
-	bytes   int   // of keys and values
+	bytes   int   // that the records take
 	end     int64 // the partition's high watermark at the fetch
 }
 
@@ -28,22 +35,21 @@ type inputBatch struct {
 type inbox struct {
 	mu     sync.Mutex
 	queue  []inputBatch
-	queued int // records
-	bytes  int
+	bytes  int // of the batches in it
+	share  int // the bytes at which it was paused
 	paused bool
 	let    uint64 // sources, by bit, that are let in although the others are paused
 }
 
-// put appends a batch. If the inbox is full it calls pause, under the lock, so that pause and resume keep
-// their order.
-func (b *inbox) put(in inputBatch, pause func()) {
+// put appends a batch. If the inbox has more than its share then, it calls pause, under the lock, so that pause and resume
+// keep their order.
+func (b *inbox) put(in inputBatch, share int, pause func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queue = append(b.queue, in)
-	b.queued += len(in.records)
 	b.bytes += in.bytes
-	if (!b.paused || b.let != 0) && (b.queued > inboxHigh || b.bytes > inboxBytes) {
-		b.paused, b.let = true, 0
+	if (!b.paused || b.let != 0) && b.bytes > share {
+		b.paused, b.let, b.share = true, 0, share
 		pause()
 	}
 }
@@ -88,9 +94,8 @@ func (b *inbox) next(resume func()) (inputBatch, bool) {
 }
 
 func (b *inbox) taken(in inputBatch, resume func()) {
-	b.queued -= len(in.records)
 	b.bytes -= in.bytes
-	if b.paused && b.queued < inboxLow && b.bytes < inboxBytes/4 {
+	if b.paused && b.bytes <= b.share/2 {
 		b.paused, b.let = false, 0
 		resume()
 	}
@@ -100,7 +105,7 @@ func (b *inbox) taken(in inputBatch, resume func()) {
 func (b *inbox) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue, b.queued, b.bytes, b.paused, b.let = nil, 0, 0, false, 0
+	b.queue, b.bytes, b.paused, b.let = nil, 0, false, 0
 }
 
 // empty says whether nothing waits.

@@ -1,23 +1,20 @@
 package tasks
 
-import (
-	"testing"
-
-	"github.com/twmb/franz-go/pkg/kgo"
-)
+import "testing"
 
 func TestInboxPausesWhenFullAndResumesWhenItHasRoom(t *testing.T) {
 	var b inbox
 	paused := 0
+	const share = 1000
 	put := func(n int) {
-		b.put(inputBatch{records: make([]*kgo.Record, n)}, func() { paused++ })
+		b.put(inputBatch{bytes: n}, share, func() { paused++ })
 	}
-	put(inboxHigh)
+	put(share)
 	if paused != 0 {
 		t.Fatal("paused before it was full")
 	}
 	put(1)
-	put(inboxLow)
+	put(share / 2)
 	if paused != 1 {
 		t.Fatalf("paused %d times, want once", paused)
 	}
@@ -25,7 +22,7 @@ func TestInboxPausesWhenFullAndResumesWhenItHasRoom(t *testing.T) {
 	resume := func() { resumed++ }
 	b.next(resume)
 	if resumed != 0 {
-		t.Fatal("resumed with more than the low mark waiting")
+		t.Fatal("resumed with more than half of its share waiting")
 	}
 	b.next(resume)
 	b.next(resume)
@@ -39,14 +36,23 @@ func TestInboxPausesWhenFullAndResumesWhenItHasRoom(t *testing.T) {
 
 func TestInboxForgetsAPauseWithItsContent(t *testing.T) {
 	var b inbox
-	b.put(inputBatch{records: make([]*kgo.Record, inboxHigh+1)}, func() {})
+	b.put(inputBatch{bytes: 2}, 1, func() {})
 	b.drop()
 	if !b.empty() {
 		t.Fatal("not empty")
 	}
 	paused := false
-	b.put(inputBatch{records: make([]*kgo.Record, inboxHigh+1)}, func() { paused = true })
+	b.put(inputBatch{bytes: 2}, 1, func() { paused = true })
 	if !paused {
 		t.Fatal("a full inbox does not pause again after a drop")
+	}
+}
+
+// However many sources there are, each may have something; however few, none may have everything.
+func TestInboxShare(t *testing.T) {
+	for sources, want := range map[int]int{0: inboxMaxBytes, 1: inboxMaxBytes, 8: inboxesBytes / 8, 1000: inboxMinBytes} {
+		if got := inboxShare(sources); got != want {
+			t.Errorf("%d sources: %d bytes each, want %d", sources, got, want)
+		}
 	}
 }

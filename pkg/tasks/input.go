@@ -120,13 +120,13 @@ func (in *input) deliver(p kgo.FetchTopicPartition) {
 	if len(recs) > 0 {
 		r.next = recs[len(recs)-1].Offset + 1
 		in.routes[tp] = r
-		bytes := 0
+		bytes := recordBytes * len(recs)
 		for _, rec := range recs {
 			bytes += len(rec.Key) + len(rec.Value)
 		}
-		r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, records: recs, bytes: bytes, end: p.HighWatermark}, func() {
-			in.cl.PauseFetchPartitions(byTopic(r.task.sub.sources(r.task.id)))
-		})
+		parts := r.task.sub.sources(r.task.id)
+		r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, records: recs, bytes: bytes, end: p.HighWatermark},
+			len(parts)*inboxShare(len(in.routes)), func() { in.cl.PauseFetchPartitions(byTopic(parts)) })
 		r.task.box.signal()
 	}
 	if p.Err != nil && !errors.Is(p.Err, context.Canceled) && !errors.Is(p.Err, context.DeadlineExceeded) {

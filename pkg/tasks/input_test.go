@@ -167,7 +167,7 @@ func TestFullInboxPausesEverySource(t *testing.T) {
 	for i, tp := range parts {
 		in.routes[tp] = route{task: task, source: i}
 	}
-	in.deliver(fetched(parts[0], inboxHigh+1, 1))
+	in.deliver(fetched(parts[0], 2*inboxMaxBytes/recordBytes+1, 1))
 	paused := cl.PauseFetchPartitions(nil)
 	if len(paused["a"]) != 1 || len(paused["b"]) != 1 {
 		t.Fatalf("paused %v", paused)
@@ -178,7 +178,7 @@ func TestFullInboxPausesEverySource(t *testing.T) {
 	if paused = cl.PauseFetchPartitions(nil); len(paused["a"])+len(paused["b"]) > 0 {
 		t.Fatalf("still paused: %v", paused)
 	}
-	in.deliver(fetched(parts[1], 10, inboxBytes/8))
+	in.deliver(fetched(parts[1], 10, inboxMaxBytes/4))
 	if paused = cl.PauseFetchPartitions(nil); len(paused["a"]) != 1 || len(paused["b"]) != 1 {
 		t.Fatalf("paused %v by large records", paused)
 	}

@@ -148,10 +148,10 @@ func TestLetIn(t *testing.T) {
 	var b inbox
 	paused, resumed := 0, 0
 	put := func(source, records int) {
-		b.put(inputBatch{source: source, records: make([]*kgo.Record, records)}, func() { paused++ })
+		b.put(inputBatch{source: source, records: make([]*kgo.Record, records), bytes: records}, 1000, func() { paused++ })
 	}
 	b.letIn(1, func() { resumed++ })
-	put(0, inboxHigh+1)
+	put(0, 1001)
 	b.letIn(1, func() { resumed++ })
 	b.letIn(1, func() { resumed++ })
 	if paused != 1 || resumed != 1 {

@@ -17,6 +17,7 @@ const flushPatience = 10 * time.Second
 
 // processing is the mode in which a task processes its input.
 type processing struct {
+	task     *task
 	proc     *topology.Processor
 	counted  topology.Counters // of proc, already in the totals
 	epoch    uint64            // of the activation; batches of another one are dropped
@@ -59,7 +60,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	for i := range stores {
 		stores[i] = t.db.Store(t.sub.Stores[i].Name)
 	}
-	a := &processing{epoch: epoch, offsets: offsets, flush: newFlush(len(stores)), takeover: tk, held: t.env.cfg.Transactions != nil}
+	a := &processing{task: t, epoch: epoch, offsets: offsets, flush: newFlush(len(stores)), takeover: tk, held: t.env.cfg.Transactions != nil}
 	proc, err := t.sub.NewProcessor(stores, a)
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.id, err)
@@ -68,6 +69,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 		a.picking = newPicking(len(t.sub.Sources))
 	}
 	t.active = a
+	t.env.active.Add(1)
 	return nil
 }
 
@@ -78,6 +80,9 @@ func (t *task) admit(epoch uint64, p *kgo.Client) {
 		a.admitted = true
 	}
 }
+
+// NewRecord returns memory for a record that the topology writes.
+func (a *processing) NewRecord() *kgo.Record { return a.task.newRecord() }
 
 // Emit takes a record that the topology writes. It goes to the producer after the chunk.
 func (a *processing) Emit(r *kgo.Record) { a.out = append(a.out, r) }
@@ -95,6 +100,10 @@ func (t *task) processNext() bool {
 	t.env.cpu <- struct{}{}
 	done, err := t.process(a, a.batch.records[:n])
 	<-t.env.cpu
+	for i, r := range a.batch.records[:done] {
+		a.batch.records[i] = nil
+		r.Recycle()
+	}
 	a.batch.records = a.batch.records[done:]
 	t.produce(a)
 	if done > 0 {

@@ -42,11 +42,16 @@ func (t *task) clearStall(a *processing) {
 // whether it has.
 const expiredWait = 20 * time.Millisecond
 
-// What a task may do between two transactions before it waits, and how long it waits at a time.
+// What tasks may do between two transactions before they wait, and how long they wait at a time. Counted are records of
+// output held, and of input processed, as changes are held as well.
 const (
-	heldMost = 20_000 // records of output held, and of input processed: changes are held as well
-	heldWait = time.Second
+	heldAll   = 16_000 // by all active tasks together
+	heldLeast = 2_000  // by each in any case
+	heldWait  = time.Second
 )
+
+// heldShare is what each of n tasks may do.
+func heldShare(n int) int { return max(heldLeast, heldAll/max(1, n)) }
 
 // waitsFor is the time for which an active task must not process; 0: it may. One that finds the lease
 // expired, after the process was paused for instance, writes nothing more.
@@ -57,7 +62,7 @@ func (t *task) waitsFor(now time.Time) time.Duration {
 		return 0
 	case t.env.cfg.Group.Expired(now):
 		return expiredWait
-	case a.held && max(len(a.out), a.ahead) > heldMost:
+	case a.held && max(len(a.out), a.ahead) > heldShare(int(t.env.active.Load())):
 		return heldWait // it is woken when it may write
 	case a.stall.err == nil:
 		return 0

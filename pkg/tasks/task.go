@@ -36,6 +36,7 @@ type task struct {
 	db     *state.DB // nil for a stateless task
 	copy   *copying
 	active *processing
+	slab   *slab // of records to be produced
 	closed bool
 	// careful: it has failed before, and has not committed since. Under exactly once it need not be.
 	careful bool
@@ -54,8 +55,9 @@ type env struct {
 	input  *input
 	totals *totals
 
-	producer *kgo.Client // of the manager's loop; tasks keep the one that they became active with
-	wrote    atomic.Bool // something was produced in the present transaction
+	producer *kgo.Client  // of the manager's loop; tasks keep the one that they became active with
+	wrote    atomic.Bool  // something was produced in the present transaction
+	active   atomic.Int32 // tasks that process
 }
 
 // stats are a task's figures that anyone may read at any time.
@@ -132,6 +134,7 @@ func (t *task) close(clean bool, then func(error)) {
 	var err error
 	if a := t.active; a != nil {
 		t.active = nil
+		t.env.active.Add(-1)
 		t.inbox.drop()
 		if !clean {
 			t.cancel()

@@ -190,16 +190,16 @@ func TestHeldTaskDoesNotRunAheadWithoutBound(t *testing.T) {
 	})
 	r.commit()
 	<-asked
-	r.send(0, heldMost+5*chunkSize, 1)
-	most := int64(heldMost + chunkSize + 5)
-	r.await("the task waits", func() bool { return r.m.Totals().RecordsIn > heldMost })
+	r.send(0, heldAll+5*chunkSize, 1)
+	most := int64(heldAll + chunkSize + 5)
+	r.await("the task waits", func() bool { return r.m.Totals().RecordsIn > heldAll })
 	time.Sleep(50 * time.Millisecond) // for records that ought not to be processed
 	if n := r.m.Totals().RecordsIn; n > most {
 		t.Errorf("%d records processed", n)
 	}
 	r.offsets.set(func() { r.offsets.before = nil })
 	close(answer)
-	r.await("all is processed", func() bool { return r.m.Totals().RecordsIn == heldMost+5*chunkSize+5 })
+	r.await("all is processed", func() bool { return r.m.Totals().RecordsIn == heldAll+5*chunkSize+5 })
 }
 
 // A producer that does not start is tried again while there is a lease, and not without one.

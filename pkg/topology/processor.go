@@ -22,6 +22,12 @@ type Output interface {
 	Emit(r *kgo.Record)
 }
 
+// Records is implemented by an Output that has memory for the records itself.
+type Records interface {
+	// NewRecord returns a record to be filled in, zero but for its Context. It is emitted or forgotten.
+	NewRecord() *kgo.Record
+}
+
 // Counters count since the processor was made. Read them between calls of Process.
 type Counters struct {
 	In           uint64 // records processed, bad ones too
@@ -65,6 +71,7 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 		out:    out,
 		eval:   evaluator{env: make(map[string]any)},
 	}
+	p.slabs.from, _ = out.(Records)
 	for i, spec := range s.Stores {
 		p.stores[spec.Name] = stores[i]
 	}
@@ -90,7 +97,7 @@ func (s *Subtopology) reading(topic string) []*segment {
 }
 
 // Process takes a batch of records of one source, by its index in Subtopology.Sources, in order of offset. The
-// records' bytes must stay as they are: outputs may share them.
+// bytes that they refer to must stay as they are: outputs may share them. The records themselves are not kept.
 //
 // An error that a record is to blame for is a *RecordError. Done then tells how many records before it are
 // fully processed, and the bad one has left no trace in stores and output: it may be processed again. Any other

@@ -14,6 +14,7 @@ const (
 // slabs hands out the memory of output records. Nothing is ever taken back: a slab lives until the last record
 // in it is gone, and a new one is started when it is used up.
 type slabs struct {
+	from    Records // of records, if not from here
 	free    []byte
 	records []kgo.Record
 	scratch []byte
@@ -39,6 +40,9 @@ func (s *slabs) copy(b []byte) []byte {
 }
 
 func (s *slabs) record() *kgo.Record {
+	if s.from != nil {
+		return s.from.NewRecord()
+	}
 	if len(s.records) == 0 {
 		s.records = make([]kgo.Record, recordSlab)
 	}

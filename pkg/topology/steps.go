@@ -16,7 +16,7 @@ type cutter struct {
 	entry    *entry
 	name     string
 	steps    yamlnode.Node
-	store    yamlnode.Node // of a table
+	store    yamlnode.Node  // of a table
 	ended    *yamlnode.Node // the step that ends the stream: a branch
 	kept     bool           // the store that the entry names is made
 	segment  *segment
