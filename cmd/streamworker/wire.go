@@ -28,7 +28,7 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 		return fmt.Errorf("state directory: %w; set state.dir or --state-dir to a directory that can be written", err)
 	}
 	metrics := telemetry.New(thisBuild().Version)
-	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events()})
+	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events(), PaceCollector: true})
 	stopTraces, err := startTraces(ctx, e, cfg, inst, log)
 	if err != nil {
 		return err

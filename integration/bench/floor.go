@@ -131,7 +131,7 @@ func copyRecords(ctx context.Context, brokers, from, to, group string) error {
 	}
 	defer consumer.Close()
 	producer, err := kgo.NewClient(kgo.SeedBrokers(brokers), kgo.DefaultProduceTopic(to), kgo.MaxBufferedRecords(200_000),
-		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()))
+		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()))
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,16 @@ import (
 // sends so many idle requests to each broker.
 const inputWait = 30 * time.Millisecond
 
+// Input bounds: what one fetch may bring, of all partitions of a broker and of one.
+const (
+	fetchMaxBytes          = 1 << 20
+	fetchMaxPartitionBytes = 256 << 10
+)
+
 // Producer bounds: what may be on its way to the brokers.
 const (
-	maxBufferedRecords = 200_000
-	maxBufferedBytes   = 128 << 20
+	maxBufferedRecords = 24 << 10
+	maxBufferedBytes   = 32 << 20
 	producerLinger     = 2 * time.Millisecond
 )
 
@@ -40,6 +46,8 @@ type Options struct {
 	Dialer kafka.DialFunc
 	// StateFS replaces the disk under the tasks' state, for tests.
 	StateFS vfs.FS
+	// PaceCollector lets the instance set GOGC for the whole process, by how much of the heap is rows of state.
+	PaceCollector bool
 }
 
 // clients are the connections of an instance, one for each purpose, so that none waits behind another.
@@ -68,6 +76,9 @@ func (i *Instance) newClients() (*clients, error) {
 		{&c.admin, "-admin", nil},
 		{&c.input, "-input", []kgo.Opt{
 			kgo.FetchMaxWait(inputWait),
+			kgo.FetchMaxBytes(fetchMaxBytes),
+			kgo.FetchMaxPartitionBytes(fetchMaxPartitionBytes),
+			kgo.WithPools(new(recordPool)),
 			kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		}},

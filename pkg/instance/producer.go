@@ -37,7 +37,7 @@ func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
 		kgo.ProducerLinger(producerLinger),
 		kgo.MaxBufferedRecords(maxBufferedRecords),
 		kgo.MaxBufferedBytes(maxBufferedBytes),
-		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
 		i.connector.Dialer(fenced),
 	}
 	if i.cfg.Guarantee == config.ExactlyOnce {

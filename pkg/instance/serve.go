@@ -70,6 +70,9 @@ func (i *Instance) serve(ctx context.Context, p *parts, fatal <-chan error) erro
 
 	left, notAdmitted := make(chan error, 1), make(chan error, 1)
 	helpers.Go(func() { i.logEnd("flushing state", p.engine.Run(helping)) })
+	if i.opts.PaceCollector {
+		helpers.Go(func() { i.pace(helping, p.engine.RowBytes) })
+	}
 	helpers.Go(func() { i.logEnd("changelog reader", p.reader.Run(helping)) })
 	helpers.Go(func() {
 		i.logEnd("control topic", p.bus.Run(helping, controlHandler(i.id, p.journal.Incarnation(), p.leave, p.membership.Rejoin)))
