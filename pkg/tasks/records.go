@@ -11,7 +11,8 @@ import (
 const slabRecords = 128
 
 // slab is memory for records on their way to the broker. It is used again when each of its records was answered. Records
-// find it by their Context, which the producer leaves alone; the task's own is in it.
+// find it by their Context, which the producer leaves alone and may look at even later: it never changes, and never ends.
+// What ends the writing of a task is the context that is given with the record.
 type slab struct {
 	context.Context
 	records  [slabRecords]kgo.Record
@@ -19,7 +20,7 @@ type slab struct {
 	answered atomic.Int32
 }
 
-var slabs = sync.Pool{New: func() any { return new(slab) }}
+var slabs = sync.Pool{New: func() any { return &slab{Context: context.Background()} }}
 
 // newRecord returns a record of the task's present slab. One that is not produced keeps its slab from being used again.
 func (t *task) newRecord() *kgo.Record {
@@ -27,7 +28,7 @@ func (t *task) newRecord() *kgo.Record {
 	if s == nil {
 		s = slabs.Get().(*slab)
 		clear(s.records[:])
-		s.Context, s.used = t.ctx, 0
+		s.used = 0
 		s.answered.Store(0)
 		t.slab = s
 	}
