@@ -53,6 +53,9 @@ type scanner struct {
 	overlay      []overlayRow
 }
 
+// scanRound bounds how many written rows a scan collects at a time: the first rows of a range cost no more than that.
+const scanRound = 128
+
 // Scan calls f for the rows from (inclusive) to (exclusive) in order of the key, until f returns false; nil means no
 // bound. It sees what Get sees. Key and value are valid during the call, and f must not write to the store.
 func (s *Store) Scan(from, to []byte, f func(key, value []byte) bool) error {
@@ -62,11 +65,29 @@ func (s *Store) Scan(from, to []byte, f func(key, value []byte) bool) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
-	// First the writes, then Pebble: changes that are applied in between are then seen twice, not missed.
-	overlay := s.written(from, to)
+	for {
+		// First the writes, then Pebble: changes that are applied in between are then seen twice, not missed.
+		overlay, next := s.written(from, to)
+		upper := to
+		if next != nil {
+			upper = next
+		}
+		more, err := s.scanOver(overlay, from, upper, f)
+		if err != nil {
+			return d.readError(err)
+		}
+		if !more || next == nil {
+			return nil
+		}
+		from = next
+	}
+}
+
+// scanOver calls f for the rows of Pebble with the overlay over them. It returns false if f did.
+func (s *Store) scanOver(overlay []overlayRow, from, to []byte, f func(key, value []byte) bool) (bool, error) {
 	it, err := s.iterator()
 	if err != nil {
-		return d.readError(err)
+		return false, err
 	}
 	x := &s.scan
 	x.lower, x.upper = append(append(x.lower[:0], s.prefix...), from...), append(x.upper[:0], s.prefix...)
@@ -81,63 +102,84 @@ func (s *Store) Scan(from, to []byte, f func(key, value []byte) bool) error {
 		} else if len(overlay) > 0 {
 			order = bytes.Compare(overlay[0].key, it.Key()[prefixLen:])
 		}
-		more := true
 		if order > 0 {
-			more = f(it.Key()[prefixLen:], it.Value())
-			below = more && it.Next()
-		} else {
-			if row := overlay[0]; row.value != nil {
-				more = f(row.key, row.value)
+			if !f(it.Key()[prefixLen:], it.Value()) {
+				return false, it.Error()
 			}
-			overlay = overlay[1:]
-			below = below && (order < 0 || it.Next())
+			below = it.Next()
+			continue
 		}
-		if !more {
-			break
+		if row := overlay[0]; row.value != nil && !f(row.key, row.value) {
+			return false, it.Error()
+		}
+		overlay = overlay[1:]
+		if order == 0 {
+			below = it.Next()
 		}
 	}
-	if err := it.Error(); err != nil {
-		return d.readError(err)
-	}
-	return nil
+	return true, it.Error()
 }
 
-// written collects the writes to keys within the bounds that are not applied, the last one of each key, in order.
-func (s *Store) written(from, to []byte) []overlayRow {
+// written collects the writes to keys within the bounds that are not applied, the last one of each key, in order: the first
+// ones, and next is where there are more; nil: there are none.
+func (s *Store) written(from, to []byte) (rows []overlayRow, next []byte) {
 	s.rows.sort()
-	all := s.scan.overlay[:0]
+	all, sources := s.scan.overlay[:0], 0
+	within := func(key []byte) bool { return to == nil || bytes.Compare(key, to) < 0 }
+	cut := func(key []byte) {
+		if next == nil || bytes.Compare(key, next) < 0 {
+			next = key
+		}
+	}
 	s.db.mu.Lock()
 	for _, c := range s.db.mu.outstanding {
 		sc := &c.stores[s.index]
 		at, _ := slices.BinarySearchFunc(sc.list, from, func(ch change, from []byte) int { return bytes.Compare(sc.key(ch), from) })
+		before := len(all)
 		for _, ch := range sc.list[at:] {
 			key := sc.key(ch)
-			if to != nil && bytes.Compare(key, to) >= 0 {
+			if !within(key) {
+				break
+			}
+			if len(all)-before == scanRound {
+				cut(key)
 				break
 			}
 			all = append(all, overlayRow{key, sc.value(ch)})
 		}
+		if len(all) > before {
+			sources++
+		}
 	}
 	s.db.mu.Unlock()
-	frozen := len(all)
-	upper := btreemap.Max[[]byte]()
-	if to != nil {
-		upper = btreemap.LT(to)
-	}
-	for key := range s.rows.sorted.tree.Ascend(btreemap.GE(from), upper) {
-		r := s.rows.find(key)
+	before := len(all)
+	for key := range s.rows.sorted.tree.Ascend(btreemap.GE(from), btreemap.Max[[]byte]()) {
+		if !within(key) {
+			break
+		}
+		if len(all)-before == scanRound {
+			cut(key)
+			break
+		}
 		row := overlayRow{key: key}
-		if r.is(flagPresent) {
+		if r := s.rows.find(key); r.is(flagPresent) {
 			row.value = r.value()
 		}
 		all = append(all, row)
 	}
-	s.scan.overlay = all
-	if frozen == 0 {
-		return all // each key once, in order
+	if len(all) > before {
+		sources++
 	}
-	slices.SortStableFunc(all, func(a, b overlayRow) int { return bytes.Compare(a.key, b.key) })
-	return lastOfEach(all)
+	s.scan.overlay = all
+	if sources > 1 {
+		slices.SortStableFunc(all, func(a, b overlayRow) int { return bytes.Compare(a.key, b.key) })
+		all = lastOfEach(all)
+	}
+	if next != nil {
+		end, _ := slices.BinarySearchFunc(all, next, func(r overlayRow, next []byte) int { return bytes.Compare(r.key, next) })
+		all = all[:end]
+	}
+	return all, next
 }
 
 // lastOfEach keeps the last one of rows with the same key.

@@ -1,0 +1,129 @@
+package window
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+var specs = []Spec{
+	{Kind: Tumbling, Size: 10, Advance: 10, Grace: 3}, {Kind: Hopping, Size: 10, Advance: 4}, {Kind: Hopping, Size: 3, Advance: 5},
+	{Kind: Sliding, Size: 10, Grace: 2}, {Kind: Session, Size: 5, Grace: 7},
+}
+
+// The windows of a timestamp are those that hold it.
+func TestFirstStart(t *testing.T) {
+	for _, s := range specs[:2] {
+		for ts := int64(0); ts < 50; ts++ {
+			var got, want []int64
+			for start := s.FirstStart(ts); start <= ts; start += s.Advance {
+				got = append(got, start)
+			}
+			for start := int64(0); start <= ts; start += s.Advance {
+				if ts < s.End(start) {
+					want = append(want, start)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: windows of %d start at %v, want %v", s, ts, got, want)
+			}
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	for _, s := range specs {
+		for end := int64(0); end < 40; end++ {
+			for now := int64(0); now < 60; now++ {
+				if s.Closed(end, now) != (end <= s.LastClosed(now)) {
+					t.Errorf("%s with end %d at %d: closed %v, but the last closed end is %d", s, end, now, s.Closed(end, now), s.LastClosed(now))
+				}
+			}
+		}
+		if s.Expiry(100) > s.LastClosed(100) {
+			t.Errorf("%s expires before it is closed", s)
+		}
+	}
+	for _, c := range []struct {
+		spec        Spec
+		end, closes int64 // the stream time at which it closes
+	}{{specs[0], 20, 23}, {specs[3], 20, 23}, {specs[4], 20, 33}} {
+		if c.spec.Closed(c.end, c.closes-1) || !c.spec.Closed(c.end, c.closes) {
+			t.Errorf("%s with end %d does not close at %d", c.spec, c.end, c.closes)
+		}
+	}
+}
+
+// Keys are taken apart into what they were made of, and are in order of time.
+func TestKeys(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, s := range specs {
+		var rows, ends [][]byte
+		for range 500 {
+			key := make([]byte, rng.IntN(12))
+			for i := range key {
+				key[i] = byte(rng.IntN(3))
+			}
+			w := Bounds{Start: rng.Int64N(300)}
+			w.End = s.End(w.Start)
+			if s.Kind == Session {
+				w.End = w.Start + rng.Int64N(300)
+			}
+			row, entry, out := s.AppendRow(nil, key, w), AppendEnd(nil, key, w), s.AppendKey(nil, key, w)
+			for what, parsed := range map[string]func([]byte) ([]byte, Bounds, bool){"row": s.ParseRow, "entry": s.ParseRow, "key": s.ParseKey} {
+				b := map[string][]byte{"row": row, "entry": entry, "key": out}[what]
+				if k, v, ok := parsed(b); !ok || !bytes.Equal(k, key) || v != w {
+					t.Fatalf("%s: %s %x is of %x %s (%v), want %x %s", s, what, b, k, v, ok, key, w)
+				}
+			}
+			if len(out) != len(key)+s.KeyOverhead() {
+				t.Fatalf("%s: a key of %d bytes becomes one of %d", s, len(key), len(out))
+			}
+			if !Result(row) || Result(entry) || Result(ClockKey) {
+				t.Fatalf("%s: results are not told from the rest", s)
+			}
+			rows, ends = append(rows, row), append(ends, entry)
+		}
+		slices.SortFunc(rows, bytes.Compare)
+		slices.SortFunc(ends, bytes.Compare)
+		var last Bounds
+		var lastKey []byte
+		for _, row := range rows {
+			key, w, _ := s.ParseRow(row)
+			if (!s.byKey() || bytes.Equal(key, lastKey)) && w.Start < last.Start && w.End <= last.End {
+				t.Errorf("%s: %s comes after %s", s, w, last)
+			}
+			last, lastKey = w, key
+		}
+		last = Bounds{}
+		for _, row := range ends {
+			if _, w, _ := s.ParseRow(row); w.End < last.End {
+				t.Errorf("%s: by end, %s comes after %s", s, w, last)
+			} else {
+				last = w
+			}
+		}
+	}
+	if c, ok := ParseClock(Clock{Time: 5, Sent: -1}.Append(nil)); !ok || c != (Clock{Time: 5, Sent: -1}) {
+		t.Errorf("clock %+v, %v", c, ok)
+	}
+}
+
+// FuzzParse reads any bytes as keys of rows, of topics, and as clocks.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("k\x00\x00\x00\x01a12345678"))
+	f.Add([]byte("t1234567812345678"))
+	f.Add([]byte("k\xff\xff\xff\xff12345678"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, s := range specs {
+			if key, w, ok := s.ParseRow(b); ok && Result(b) && w.Start >= 0 && !bytes.Equal(s.AppendRow(nil, key, w), b) {
+				t.Errorf("%s: %x is %x %s", s, b, key, w)
+			}
+			if key, w, ok := s.ParseKey(b); ok && !bytes.Equal(s.AppendKey(nil, key, w), b) {
+				t.Errorf("%s: key %x is %x %s", s, b, key, w)
+			}
+		}
+		ParseClock(b)
+	})
+}
