@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestScanAfterWritesOfAllKinds(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Scan(nil, nil, func(_, _ []byte) bool { return true }); err != ErrClosed {
+	if err := s.Scan(nil, nil, func(_, _ []byte) bool { return true }); !errors.Is(err, ErrClosed) {
 		t.Errorf("scan of a closed store: %v, want ErrClosed", err)
 	}
 }

@@ -57,9 +57,9 @@ type Manager struct {
 
 // totals count since the start; anyone may read them.
 type totals struct {
-	recordsIn, recordsOut, changes, restored                      atomic.Int64
-	commits, commitsRefused, commitsUnanswered, aborts            atomic.Int64
-	takeovers, releases, failures, skipped, dropped, deadLettered atomic.Int64
+	recordsIn, recordsOut, changes, restored                            atomic.Int64
+	commits, commitsRefused, commitsUnanswered, aborts                  atomic.Int64
+	takeovers, releases, failures, skipped, dropped, deadLettered, late atomic.Int64
 }
 
 // NewManager makes a manager of an instance that holds nothing yet.

@@ -17,16 +17,17 @@ const flushPatience = 10 * time.Second
 
 // processing is the mode in which a task processes its input.
 type processing struct {
-	task     *task
-	proc     *topology.Processor
-	counted  topology.Counters // of proc, already in the totals
-	epoch    uint64            // of the activation; batches of another one are dropped
-	offsets  []int64           // per source: the next offset to process
-	moved    bool              // offsets changed since the last freeze
-	admitted bool              // the order that it was opened for stands; before that input waits
-	stopped  bool              // told to release: nothing more is processed
-	held     bool              // between two transactions: output waits
-	ahead    int               // records processed since then
+	task        *task
+	proc        *topology.Processor
+	counted     topology.Counters // of proc, already in the totals
+	countedLate uint64
+	epoch       uint64  // of the activation; batches of another one are dropped
+	offsets     []int64 // per source: the next offset to process
+	moved       bool    // offsets changed since the last freeze
+	admitted    bool    // the order that it was opened for stands; before that input waits
+	stopped     bool    // told to release: nothing more is processed
+	held        bool    // between two transactions: output waits
+	ahead       int     // records processed since then
 
 	batch   inputBatch // what is left of the batch being processed
 	picking *picking   // of several sources; nil: there is one
@@ -168,7 +169,8 @@ func (t *task) countBad(a *processing) {
 	t.env.totals.skipped.Add(int64(a.proc.Skipped - a.counted.Skipped))
 	t.env.totals.deadLettered.Add(int64(a.proc.DeadLettered - a.counted.DeadLettered))
 	t.env.totals.dropped.Add(int64(a.proc.NullKeys + a.proc.NullValues - a.counted.NullKeys - a.counted.NullValues))
-	a.counted = a.proc.Counters
+	t.env.totals.late.Add(int64(a.proc.Late - a.countedLate))
+	a.counted, a.countedLate = a.proc.Counters, a.proc.Late
 }
 
 // measureTakeover notes the gap at the first records after a take, and the slowest of those that had

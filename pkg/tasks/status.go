@@ -42,6 +42,7 @@ type Totals struct {
 	Restored                                   int64 // changelog records replayed
 	Skipped, DeadLettered                      int64
 	Dropped                                    int64 // had no key or value for an aggregate, as Kafka Streams drops them
+	Late                                       int64 // came too late for their windows
 	Commits, CommitsRefused, CommitsUnanswered int64
 	Aborts                                     int64 // transactions
 	Takeovers, Releases, Failures              int64
@@ -55,7 +56,7 @@ func (m *Manager) Totals() Totals {
 	t := &m.totals
 	return Totals{
 		RecordsIn: t.recordsIn.Load(), RecordsOut: t.recordsOut.Load(), Changes: t.changes.Load(), Restored: t.restored.Load(),
-		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(), Dropped: t.dropped.Load(),
+		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(), Dropped: t.dropped.Load(), Late: t.late.Load(),
 		Commits: t.commits.Load(), CommitsRefused: t.commitsRefused.Load(), CommitsUnanswered: t.commitsUnanswered.Load(), Aborts: t.aborts.Load(),
 		Takeovers: t.takeovers.Load(), Releases: t.releases.Load(), Failures: t.failures.Load(),
 	}

@@ -17,7 +17,7 @@ type Source interface {
 type collector struct {
 	source Source
 
-	records, changes, restored, bad        *prometheus.Desc
+	records, changes, restored, bad, late  *prometheus.Desc
 	moves, failures, aborts                *prometheus.Desc
 	state, roles, generation, lag, learner *prometheus.Desc
 	failing                                *prometheus.Desc
@@ -33,6 +33,7 @@ func newCollector(s Source) *collector {
 		changes:    desc("changelog_records_total", "Records written to changelogs."),
 		restored:   desc("restored_records_total", "Changelog records replayed to restore state, by learners and standbys too."),
 		bad:        desc("bad_records_total", "Records that could not be processed, by what was done with them; dropped: an aggregate found no key or value.", "handling"),
+		late:       desc("late_records_total", "Records that came too late for every window that they belong to."),
 		moves:      desc("handovers_total", "Tasks handed over live.", "role"),
 		failures:   desc("task_failures_total", "Times that a task could not go on."),
 		aborts:     desc("transaction_aborts_total", "Transactions aborted, under exactly once. A planned move aborts none."),
@@ -48,7 +49,7 @@ func newCollector(s Source) *collector {
 // Describe lists the metrics.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.records, c.changes, c.restored, c.bad, c.moves, c.failures, c.aborts,
+		c.records, c.changes, c.restored, c.bad, c.late, c.moves, c.failures, c.aborts,
 		c.state, c.roles, c.generation, c.lag, c.learner, c.failing,
 	} {
 		ch <- d
@@ -71,6 +72,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(c.bad, t.Skipped, "skipped")
 	counter(c.bad, t.DeadLettered, "dead_lettered")
 	counter(c.bad, t.Dropped, "dropped")
+	counter(c.late, t.Late)
 	counter(c.moves, t.Takeovers, "take")
 	counter(c.moves, t.Releases, "release")
 	counter(c.failures, t.Failures)

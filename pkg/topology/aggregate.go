@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // stampLen is the length of the timestamp in front of every value in a store, and so in its changelog: ms
@@ -21,6 +23,8 @@ type aggregateStep struct {
 	expr     *expression // reduce: the next value from acc and value
 	input    Format      // of the message's value
 	atCommit bool        // emit: commit
+	onClose  bool        // emit: close
+	late     *sinkStep   // where records go that come too late for their windows; nil: nowhere
 }
 
 func (s *aggregateStep) String() string {
@@ -32,15 +36,27 @@ func (s *aggregateStep) String() string {
 		text += " " + s.expr.text
 	}
 	text = fmt.Sprintf("%s (store %s: key %s, value %s", text, s.store.Name, s.store.Key, s.store.Value)
-	if s.atCommit {
-		text += ", emitted at commits"
+	if s.store.Window != nil {
+		text += ", window " + s.store.Window.String()
 	}
-	return text + ")"
+	switch {
+	case s.atCommit:
+		text += ", emitted at commits"
+	case s.onClose:
+		text += ", emitted on close"
+	}
+	if text += ")"; s.late != nil {
+		text += ", late records to " + s.late.Topic
+	}
+	return text
 }
 
 func (s *aggregateStep) keeps() []StoreSpec { return []StoreSpec{s.store} }
 
 func (s *aggregateStep) start(c *chain, next operator) operator {
+	if s.store.Window != nil {
+		return s.startWindowed(c, next)
+	}
 	row := c.row(&s.store)
 	if s.atCommit {
 		row.late = newEmitter(c, s, next)
@@ -49,18 +65,24 @@ func (s *aggregateStep) start(c *chain, next operator) operator {
 	if s.name == "count" {
 		return &countOperator{row: row, old: c.seg.old, next: next}
 	}
-	o := &foldOperator{row: row, step: s, old: c.seg.old, next: next}
-	switch s.name {
-	case "sum":
-		o.fold = sumOf(s.store.Value)
-	case "min":
-		o.fold = leastOf(s.store.Value, -1)
-	case "max":
-		o.fold = leastOf(s.store.Value, 1)
-	case "reduce":
-		o.fold = o.reduce
+	return &foldOperator{row: row, folding: newFolding(c, s), old: c.seg.old, next: next}
+}
+
+// startWindowed starts the operator of an aggregate in windows.
+func (s *aggregateStep) startWindowed(c *chain, next operator) operator {
+	w := newWindowing(c, s, next)
+	if s.atCommit {
+		e := newEmitter(c, s, next)
+		e.committed, w.committed, w.next = unknownTime, &e.committed, end{}
 	}
-	return o
+	switch s.store.Window.Kind {
+	case window.Sliding:
+		return slidingWindows{w}
+	case window.Session:
+		return sessions{w}
+	default:
+		return timeWindows{w}
+	}
 }
 
 // row is one entry of a store being changed.
@@ -174,22 +196,21 @@ func (o *countOperator) process(m *message) error {
 // foldOperator is sum, min, max and reduce.
 type foldOperator struct {
 	row
-	step *aggregateStep
+	*folding
 	old  bool
 	next operator
-	fold func(m *message, acc, v *datum) (datum, error)
 }
 
 func (o *foldOperator) process(m *message) error {
-	if !o.p.complete(m) {
+	if !o.row.p.complete(m) {
 		return nil
 	}
-	v, err := o.folded(m)
+	v, some, err := o.brings(m)
 	if err != nil {
-		return fault{err}
+		return err
 	}
-	if v.null {
-		o.p.NullValues++
+	if !some || v.null {
+		o.row.p.NullValues++
 		return nil
 	}
 	stored, err := o.read(m)
@@ -201,7 +222,7 @@ func (o *foldOperator) process(m *message) error {
 	}
 	if stored != nil {
 		// The store's bytes change with the next Put, records keep theirs.
-		acc, err := decodeDatum(o.spec.Value, o.p.slabs.copy(stored), true)
+		acc, err := decodeDatum(o.spec.Value, o.row.p.slabs.copy(stored), true)
 		if err != nil {
 			return o.corrupt(stored)
 		}
@@ -212,7 +233,7 @@ func (o *foldOperator) process(m *message) error {
 			return fault{err}
 		}
 	}
-	if err := v.encode(o.spec.Value, &o.p.slabs); err != nil {
+	if err := v.encode(o.spec.Value, &o.row.p.slabs); err != nil {
 		return fault{err}
 	}
 	if v.null {
@@ -222,27 +243,6 @@ func (o *foldOperator) process(m *message) error {
 	}
 	m.value = v
 	return o.next.process(m)
-}
-
-// folded is what m brings to the fold.
-func (o *foldOperator) folded(m *message) (datum, error) {
-	if o.step.value != nil {
-		return o.p.eval.datum(o.step.value, m, o.spec.Value)
-	}
-	v := m.value
-	return v, v.convert(o.step.input, o.spec.Value)
-}
-
-func (o *foldOperator) reduce(m *message, acc, _ *datum) (datum, error) {
-	result, err := o.p.eval.run(o.step.expr, m, acc)
-	if err != nil {
-		return datum{}, err
-	}
-	d, err := unbox(result, o.spec.Value)
-	if err != nil {
-		return datum{}, fmt.Errorf("expression %s: %w", o.step.expr.text, err)
-	}
-	return d, nil
 }
 
 func sumOf(f Format) func(*message, *datum, *datum) (datum, error) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // emitter sends on what an aggregate has in its store, at a commit: for each key that has changed, the last value.
@@ -19,6 +21,8 @@ type emitter struct {
 	// latest is the largest timestamp of the messages that deleted a key since the last commit: the store
 	// keeps none for these.
 	latest int64
+	// committed is, of an aggregate in windows, stream time at the last commit.
+	committed int64
 }
 
 const noDeletion = math.MinInt64
@@ -53,18 +57,33 @@ func (p *Processor) EmitChanges(store string, changes iter.Seq2[[]byte, []byte])
 		p.settle()
 	}
 	e.latest = noDeletion
-	return nil
+	if e.step.store.Window == nil {
+		return nil
+	}
+	clock, err := e.clock()
+	e.committed = clock.Time
+	return err
 }
 
 func (e *emitter) emit(key, stored []byte) error {
 	c, spec := e.c, &e.step.store
 	m, ts, value := &c.m, e.latest, []byte(nil)
+	if spec.Window != nil {
+		row := key
+		var ok bool
+		if key, m.window, ok = spec.Window.ParseRow(row); !ok || !window.Result(row) {
+			return nil
+		}
+		if ts = m.window.End; stored == nil && e.over(m.window) {
+			return nil
+		}
+	}
 	switch {
 	case len(stored) >= stampLen:
 		ts, value = int64(binary.BigEndian.Uint64(stored)), stored[stampLen:]
 	case stored != nil:
 		return spec.corrupt(stored)
-	case e.latest == noDeletion:
+	case spec.Window == nil && e.latest == noDeletion:
 		return nil // a record that was taken back had brought the key
 	}
 	e.source = kgo.Record{Key: key, Value: value, Timestamp: time.UnixMilli(ts)}
@@ -86,4 +105,21 @@ func (e *emitter) emit(key, stored []byte) error {
 
 func (e *emitter) explain(err error) error {
 	return fmt.Errorf("stream %s: sending on the results of store %s: %w", e.c.seg.stream, e.step.store.Name, err)
+}
+
+// over tells whether a window's row was deleted because its time is over, and not because it has no value any more: the
+// former is done to those whose time was over at the last commit.
+func (e *emitter) over(b window.Bounds) bool {
+	return e.committed != unknownTime && b.End <= e.step.store.Window.Expiry(e.committed)
+}
+
+func (e *emitter) clock() (window.Clock, error) {
+	row, ok, err := e.c.p.stores[e.step.store.Name].Get(window.ClockKey)
+	if err != nil {
+		return window.Clock{}, fmt.Errorf("store %s: %w", e.step.store.Name, err)
+	}
+	if clock, known := window.ParseClock(row); ok && known {
+		return clock, nil
+	}
+	return window.NewClock(), nil
 }

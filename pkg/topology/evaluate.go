@@ -9,14 +9,17 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // message is one record on its way through a chain. Steps change it in place.
 type message struct {
 	key, value datum
-	old        datum       // of a table: the value before, if what follows wants to know
-	ts         int64       // ms since the epoch: the largest of what went into it
-	source     *kgo.Record // gives headers, and the place to blame for errors
+	old        datum         // of a table: the value before, if what follows wants to know
+	ts         int64         // ms since the epoch: the largest of what went into it
+	window     window.Bounds // of a window's result, also where its key was changed
+	source     *kgo.Record   // gives headers, and the place to blame for errors
 }
 
 // evaluator runs expressions; one per processor, as it is used by one goroutine at a time.
@@ -59,6 +62,9 @@ func (x *evaluator) fill(e *expression, m *message, acc *datum) (err error) {
 	}
 	if e.uses&usesTimestamp != 0 {
 		x.env["timestamp"] = int(m.ts)
+	}
+	if e.uses&usesWindow != 0 {
+		x.env["window_start"], x.env["window_end"] = int(m.window.Start), int(m.window.End)
 	}
 	if e.uses&usesTopic != 0 {
 		x.env["topic"] = m.source.Topic

@@ -52,7 +52,7 @@ func (t resultType) String() string {
 }
 
 // usage says which names of its environment an expression reads.
-type usage uint8
+type usage uint16
 
 const (
 	usesKey usage = 1 << iota
@@ -63,18 +63,20 @@ const (
 	usesPartition
 	usesOffset
 	usesHeaders
+	usesWindow
 )
 
 var names = map[string]usage{
 	"key": usesKey, "value": usesValue, "acc": usesAcc, "timestamp": usesTimestamp, "topic": usesTopic,
-	"partition": usesPartition, "offset": usesOffset, "headers": usesHeaders,
-	"$env": usesKey | usesValue | usesAcc | usesTimestamp | usesTopic | usesPartition | usesOffset | usesHeaders,
+	"partition": usesPartition, "offset": usesOffset, "headers": usesHeaders, "window_start": usesWindow, "window_end": usesWindow,
+	"$env": usesWindow | usesKey | usesValue | usesAcc | usesTimestamp | usesTopic | usesPartition | usesOffset | usesHeaders,
 }
 
 // scope is what an expression can see.
 type scope struct {
 	key, value Format
 	acc        bool // of the value's format
+	window     bool // the bounds of one
 }
 
 func (s scope) env() types.Map {
@@ -85,6 +87,9 @@ func (s scope) env() types.Map {
 	if s.acc {
 		env["acc"] = s.value.exprType()
 	}
+	if s.window {
+		env["window_start"], env["window_end"] = types.Int, types.Int
+	}
 	return env
 }
 
@@ -92,6 +97,9 @@ func (s scope) String() string {
 	text := fmt.Sprintf("key is %s, value is %s", s.key, s.value)
 	if s.acc {
 		text += ", acc is " + s.value.String()
+	}
+	if s.window {
+		text += ", window_start and window_end are int"
 	}
 	return text
 }

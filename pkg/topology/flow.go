@@ -1,13 +1,19 @@
 package topology
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/streamworker/streamworker/pkg/topology/window"
+)
 
 // place is what is known of the records between two steps.
 type place struct {
 	key, value Format
-	source     Source // of the records; of those of several sources, one whose policy is the strictest
-	table      bool   // they are changes of a table: a row each, and null where it was deleted
-	keyChanged bool   // since the records were last partitioned by key
+	source     Source       // of the records; of those of several sources, one whose policy is the strictest
+	table      bool         // they are changes of a table: a row each, and null where it was deleted
+	window     *window.Spec // the key is followed by a window; nil: it is not
+	bounds     bool         // those of a window are known
+	keyChanged bool         // since the records were last partitioned by key
 	// sourceKey and sourceValue say that they are still what the source root has.
 	sourceKey, sourceValue bool
 	root                   *segment
@@ -57,6 +63,7 @@ func merged(flows []*flow) place {
 		p.keyChanged = p.keyChanged || f.keyChanged
 		p.atCommit = p.atCommit || f.atCommit
 		p.nullable = p.nullable || f.nullable
+		p.bounds = p.bounds && f.bounds
 		p.sourceKey, p.sourceValue = false, false
 		if f.source.OnError == Stop {
 			p.source = f.source

@@ -98,6 +98,11 @@ func (c *cutter) fromFlows(node yamlnode.Node) {
 		return
 	}
 	for _, f := range flows[1:] {
+		if (f.window == nil) != (flows[0].window == nil) || f.window != nil && *f.window != *flows[0].window {
+			node.Errorf("leave it out of the keys by a rekey: key before", "the keys of %s and %s have not the same windows", flows[0], f)
+			c.ok = false
+			return
+		}
 		if f.key != flows[0].key || f.value != flows[0].value {
 			node.Errorf("give both the same formats by a map before", "%s has key %s and value %s, %s has key %s and value %s",
 				flows[0], flows[0].key, flows[0].value, f, f.key, f.value)

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // Topology is what an application computes, cut into subtopologies. It is made by Parse and never changes.
@@ -59,6 +61,12 @@ type Sink struct {
 	Topic      string
 	Internal   bool // a repartition topic
 	Key, Value Format
+	Window     *window.Spec // keys are followed by a window, see window.Spec.ParseKey; nil: they are not
+}
+
+func (s Sink) hashed() string {
+	text := fmt.Sprintf("{Topic:%s Internal:%v Key:%v Value:%v}", s.Topic, s.Internal, s.Key, s.Value)
+	return text + hashedWindow(s.Window)
 }
 
 // StoreSpec is a store of a subtopology. In the store, and so in its changelog, a value is 8 bytes of timestamp
@@ -67,6 +75,30 @@ type StoreSpec struct {
 	Name       string
 	Changelog  string
 	Key, Value Format
+	Window     *window.Spec // keys of rows have a window, see window.Spec.ParseRow and window.Result; nil: they have none
+}
+
+// Ordered reports whether the store has to be an OrderedStore.
+func (s StoreSpec) Ordered() bool { return s.Window != nil }
+
+func (s StoreSpec) hashed() string {
+	return fmt.Sprintf("{Name:%s Changelog:%s Key:%v Value:%v}", s.Name, s.Changelog, s.Key, s.Value) + hashedWindow(s.Window)
+}
+
+func hashedWindow(w *window.Spec) string {
+	if w == nil {
+		return ""
+	}
+	return fmt.Sprintf("%+v", *w)
+}
+
+// hashed writes a list as %+v writes one of plain structs: hashes outlive versions of the program.
+func hashed[T interface{ hashed() string }](list []T) string {
+	texts := make([]string, len(list))
+	for i, one := range list {
+		texts[i] = one.hashed()
+	}
+	return "[" + strings.Join(texts, " ") + "]"
 }
 
 // segment is a chain of steps, from one topic or from where other segments end.
@@ -216,7 +248,7 @@ func (s *Subtopology) inputPartitions(inputs map[string]int32) (n int32, err err
 func (t *Topology) Hash() uint64 {
 	h := fnv.New64a()
 	for _, s := range t.Subtopologies {
-		_, _ = fmt.Fprintf(h, "%+v %+v %+v\n", s.Sources, s.Stores, s.Sinks)
+		_, _ = fmt.Fprintf(h, "%+v %s %s\n", s.Sources, hashed(s.Stores), hashed(s.Sinks))
 		for _, seg := range s.segments {
 			_, _ = fmt.Fprintf(h, "%s %s %s %s\n", seg.stream, seg.key, seg.value, strings.Join(seg.stepTexts(), "\n"))
 			if text := seg.origin(); !seg.reads() || seg.table {

@@ -84,6 +84,10 @@ func (s scope) nativeName(name string) native {
 		return native{text: func(m *message) string { return m.key.text() }}
 	case name == "key" && s.key == Int:
 		return native{whole: func(m *message) int64 { return m.key.int() }}
+	case name == "window_start" && s.window:
+		return native{whole: func(m *message) int64 { return m.window.Start }}
+	case name == "window_end" && s.window:
+		return native{whole: func(m *message) int64 { return m.window.End }}
 	case name == "timestamp":
 		return native{whole: func(m *message) int64 { return m.ts }}
 	default:

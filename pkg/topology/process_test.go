@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamworker/streamworker/pkg/topology/window"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
@@ -47,7 +48,11 @@ func TestProcess(t *testing.T) {
 			case "counters":
 				var b strings.Builder
 				for i, p := range a.procs {
-					fmt.Fprintf(&b, "%d: %+v\n", i, p.Counters)
+					fmt.Fprintf(&b, "%d: %+v", i, p.Counters)
+					if p.Late > 0 {
+						fmt.Fprintf(&b, " Late:%d", p.Late)
+					}
+					b.WriteByte('\n')
 				}
 				return b.String()
 			default:
@@ -221,15 +226,20 @@ func printData(b []byte, f Format) string {
 }
 
 func (a *app) printRecord(r *kgo.Record) string {
-	key, value := String, String
+	key, value, at := String, String, ""
+	raw := r.Key
 	for _, s := range a.top.Subtopologies {
 		for _, sink := range s.Sinks {
 			if sink.Topic == r.Topic {
 				key, value = sink.Key, sink.Value
+				if sink.Window != nil {
+					plain, w, _ := sink.Window.ParseKey(r.Key)
+					raw, at = plain, fmt.Sprintf("@%d/%d", w.Start, w.End)
+				}
 			}
 		}
 	}
-	text := fmt.Sprintf("%s %d %s %s\n", r.Topic, r.Timestamp.UnixMilli(), printData(r.Key, key), printData(r.Value, value))
+	text := fmt.Sprintf("%s %d %s%s %s\n", r.Topic, r.Timestamp.UnixMilli(), printData(raw, key), at, printData(r.Value, value))
 	for _, h := range r.Headers {
 		text += fmt.Sprintf("  %s: %s\n", h.Key, h.Value)
 	}
@@ -248,8 +258,19 @@ func (a *app) printStore(name string) string {
 	var b strings.Builder
 	store := a.stores[name].mapStore
 	for _, key := range slices.Sorted(maps.Keys(store)) {
-		v := store[key]
-		fmt.Fprintf(&b, "%s: %s at %d\n", printData([]byte(key), spec.Key), printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))
+		v, at := store[key], ""
+		if spec.Window != nil {
+			if key == string(window.ClockKey) {
+				clock, _ := window.ParseClock(v)
+				fmt.Fprintf(&b, "clock: %+v\n", clock)
+			}
+			if !window.Result([]byte(key)) {
+				continue
+			}
+			plain, w, _ := spec.Window.ParseRow([]byte(key))
+			key, at = string(plain), fmt.Sprintf("@%d/%d", w.Start, w.End)
+		}
+		fmt.Fprintf(&b, "%s%s: %s at %d\n", printData([]byte(key), spec.Key), at, printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))
 	}
 	return b.String()
 }
@@ -265,6 +286,16 @@ func (s mapStore) Put(key, value []byte) {
 		return
 	}
 	s[string(key)] = append([]byte(nil), value...)
+}
+
+// Scan reads a copy in order.
+func (s mapStore) Scan(from, to []byte, f func(key, value []byte) bool) error {
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if key >= string(from) && (to == nil || key < string(to)) && !f([]byte(key), s[key]) {
+			break
+		}
+	}
+	return nil
 }
 
 // changedStore knows which keys were written since the last cut, as a real store does.

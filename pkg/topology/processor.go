@@ -18,7 +18,7 @@ type Store interface {
 // Output takes the records that a processor writes.
 type Output interface {
 	// Emit takes over r, its key and its value; none of them is written to again. Partition -1 asks for the partition
-	// of the key's hash, as Kafka's clients choose it.
+	// of the key's hash, as Kafka's clients choose it; -2-n for that of its first n bytes: a window does not count.
 	Emit(r *kgo.Record)
 }
 
@@ -47,16 +47,18 @@ type operator interface {
 // Processor computes one task. It is used by one goroutine at a time.
 type Processor struct {
 	Counters
-	chains  [][]*chain // by source
-	stores  map[string]Store
-	late    map[string]*emitter // by store, of the aggregates whose results wait for a commit
-	current *chain              // whose record is processed, or whose results are sent on
-	out     Output
-	pending []*kgo.Record // outputs of the current record
-	journal journal
-	eval    evaluator
-	slabs   slabs
-	done    int
+	Late      uint64     // records that came too late for every window
+	chains    [][]*chain // by source
+	stores    map[string]Store
+	late      map[string]*emitter // by store, of the aggregates whose results wait for a commit
+	current   *chain              // whose record is processed, or whose results are sent on
+	rollbacks uint64              // that have changed stores
+	out       Output
+	pending   []*kgo.Record // outputs of the current record
+	journal   journal
+	eval      evaluator
+	slabs     slabs
+	done      int
 }
 
 // NewProcessor makes a processor for one task of s; stores are in the order of s.Stores.
@@ -74,6 +76,9 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 	p.slabs.from, _ = out.(Records)
 	for i, spec := range s.Stores {
 		p.stores[spec.Name] = stores[i]
+		if _, ok := stores[i].(OrderedStore); spec.Ordered() && !ok {
+			return nil, fmt.Errorf("store %s needs to be read in order of its keys", spec.Name)
+		}
 	}
 	a := &assembly{p: p, chains: make(map[*segment]*chain)}
 	for i, source := range s.Sources {
@@ -106,12 +111,12 @@ func (p *Processor) Process(source int, recs []*kgo.Record) error {
 	chains := p.chains[source]
 	p.done = 0
 	for _, rec := range recs {
-		before := p.Counters
+		before, late := p.Counters, p.Late
 		p.In++
 		for _, c := range chains {
 			if err := c.process(rec); err != nil {
 				p.rollback(mark{})
-				p.Counters = before
+				p.Counters, p.Late = before, late
 				return err
 			}
 		}

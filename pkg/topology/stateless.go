@@ -162,6 +162,10 @@ func (o *sinkOperator) process(m *message) error {
 	}
 	r := o.p.slabs.record()
 	r.Topic, r.Partition = o.Topic, -1
+	if o.Window != nil && key != nil {
+		r.Partition -= int32(len(key)) + 1
+		key = o.Window.AppendKey(o.p.slabs.bytes(len(key) + o.Window.KeyOverhead())[:0], key, m.window)
+	}
 	r.Key, r.Value, r.Headers = key, value, m.source.Headers
 	r.Timestamp = time.UnixMilli(m.ts)
 	o.p.Out++

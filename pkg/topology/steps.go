@@ -48,6 +48,7 @@ func (c *cutter) begin(s *segment) {
 	c.segment, c.root = s, s
 	c.key, c.value = s.key, s.value
 	c.sourceKey, c.sourceValue, c.keyChanged, c.atCommit = true, true, false, false
+	c.window, c.bounds = nil, false
 }
 
 func (c *cutter) step(node yamlnode.Node, index int) {
@@ -132,7 +133,7 @@ func splitStep(node yamlnode.Node) (name string, arg, at yamlnode.Node) {
 
 // expression compiles an expression in the scope of this place of the stream.
 func (c *cutter) expression(node yamlnode.Node) *expression {
-	e := compile(node, scope{key: c.key, value: c.value})
+	e := compile(node, scope{key: c.key, value: c.value, window: c.bounds})
 	if e != nil {
 		c.note(e)
 		c.checkAtCommit(e)
@@ -203,7 +204,7 @@ func (c *cutter) setKey(e *expression) bool {
 		e.node.Errorf("use a part of the value, e.g. rekey: value.user", "every key would be null")
 		ok = false
 	}
-	c.key = f
+	c.key, c.window = f, nil
 	c.keyChanged = c.keyChanged || e.text != "key"
 	c.sourceKey = false
 	return ok
@@ -285,6 +286,7 @@ func (c *cutter) flatMap(arg yamlnode.Node) {
 func (c *cutter) to(arg, at yamlnode.Node) {
 	topic, key, value := arg, yamlnode.Node{}, yamlnode.Node{}
 	s := &sinkStep{fromKey: c.key, fromValue: c.value}
+	s.Window = c.window
 	if arg.IsMap() {
 		m := arg.Map()
 		topic, key, value = m.Require("topic", "to: {topic: ...}"), m.Get("key"), m.Get("value")

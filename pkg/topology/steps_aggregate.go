@@ -9,12 +9,22 @@ import (
 // aggregate adds count, sum, min, max or reduce, behind a repartition topic if the key changed before.
 func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	s := &aggregateStep{name: name, input: c.value}
-	store, text := yamlnode.Absent(arg), yamlnode.Absent(arg)
+	store, text, win := yamlnode.Absent(arg), yamlnode.Absent(arg), yamlnode.Absent(arg)
+	if !c.checkUnwindowed(at) {
+		return
+	}
 	switch {
 	case arg.IsMap():
 		m := arg.Map()
 		store = m.Get("store")
-		s.atCommit = m.Get("emit").Enum("update", "update", "commit") == "commit"
+		emit := m.Get("emit")
+		win = m.Get("window")
+		modes := []string{"update", "commit"}
+		if win.Exists() {
+			modes = append(modes, "close")
+		}
+		mode := emit.Enum("update", modes...)
+		s.atCommit, s.onClose = mode == "commit", mode == "close"
 		switch name {
 		case "count":
 		case "reduce":
@@ -40,16 +50,23 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 		}
 		c.repartition(s.store.Name, mode)
 	}
-	if !c.checkName(s.store, changed, store, at) || !c.result(s, text, at) {
+	s.store.Window, s.late = c.windowOf(win)
+	if win.Exists() && s.store.Window == nil || !c.checkName(s.store, changed, store, at) || !c.result(s, text, at) {
 		return
+	}
+	if s.late != nil {
+		c.segment.sinks = append(c.segment.sinks, s.late.Sink)
 	}
 	c.segment.stores = append(c.segment.stores, s.store)
 	c.add(s)
 	c.value, c.sourceValue = s.store.Value, false
 	c.atCommit = c.atCommit || s.atCommit
 	c.table = c.entry.table
-	if c.rows = nil; c.table {
+	if c.rows = nil; c.table && s.store.Window == nil {
 		c.rows = &s.store
+	}
+	if s.store.Window != nil {
+		c.window, c.bounds = s.store.Window, true
 	}
 }
 
@@ -107,7 +124,7 @@ func (c *cutter) reducer(s *aggregateStep, text, at yamlnode.Node) bool {
 		at.Errorf("reduce: {store: ..., expr: ...}; acc is the value so far, value the new one", "the expression is missing")
 		return false
 	}
-	s.expr = compile(text, scope{key: c.key, value: c.value, acc: true})
+	s.expr = compile(text, scope{key: c.key, value: c.value, acc: true, window: c.bounds})
 	if s.expr == nil {
 		return false
 	}

@@ -4,6 +4,10 @@ import "github.com/streamworker/streamworker/pkg/topology/yamlnode"
 
 // keep makes the records a table of their last values. at is where a mistake is reported if name does not exist.
 func (c *cutter) keep(name, at yamlnode.Node) {
+	if !c.checkUnwindowed(at) {
+		c.ok = false
+		return
+	}
 	s := &tableStep{input: c.value}
 	s.store = StoreSpec{Name: name.String(c.name), Key: c.key, Value: c.value}
 	s.store.Changelog = ChangelogTopic(c.app, s.store.Name)

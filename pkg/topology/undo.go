@@ -4,14 +4,13 @@ package topology
 // the record is done, and, where a step may fail after a store was written, what the stores had before.
 type journal struct {
 	entries []undoEntry
-	old     []byte // the old values, one after the other
+	old     []byte // the keys and old values, one after the other
 }
 
 type undoEntry struct {
-	store    Store
-	key      []byte
-	from, to int // of the old value in journal.old
-	existed  bool
+	store         Store
+	key, from, to int // the key begins at key in journal.old, the old value goes from from to to
+	existed       bool
 }
 
 // mark is a place to roll back to.
@@ -19,11 +18,11 @@ type mark struct{ outputs, entries int }
 
 func (p *Processor) mark() mark { return mark{len(p.pending), len(p.journal.entries)} }
 
-// remember notes what a store has for a key that is about to be written. Key stays as it is, old may change.
+// remember notes what a store has for a key that is about to be written. It copies both.
 func (j *journal) remember(s Store, key, old []byte, existed bool) {
-	from := len(j.old)
-	j.old = append(j.old, old...)
-	j.entries = append(j.entries, undoEntry{store: s, key: key, from: from, to: len(j.old), existed: existed})
+	at := len(j.old)
+	j.old = append(append(j.old, key...), old...)
+	j.entries = append(j.entries, undoEntry{store: s, key: at, from: at + len(key), to: len(j.old), existed: existed})
 }
 
 // rollback takes back what the current record has done since m.
@@ -31,14 +30,15 @@ func (p *Processor) rollback(m mark) {
 	j := &p.journal
 	for i := len(j.entries) - 1; i >= m.entries; i-- {
 		if e := j.entries[i]; e.existed {
-			e.store.Put(e.key, j.old[e.from:e.to])
+			e.store.Put(j.old[e.key:e.from], j.old[e.from:e.to])
 		} else {
-			e.store.Delete(e.key)
+			e.store.Delete(j.old[e.key:e.from])
 		}
 	}
 	if len(j.entries) > m.entries {
-		j.old = j.old[:j.entries[m.entries].from]
+		j.old = j.old[:j.entries[m.entries].key]
 		j.entries = j.entries[:m.entries]
+		p.rollbacks++
 	}
 	p.Out -= uint64(len(p.pending) - m.outputs)
 	p.pending = p.pending[:m.outputs]
@@ -66,6 +66,9 @@ func (s *segment) undoes(shared bool) bool {
 	for _, one := range s.steps {
 		switch one := one.(type) {
 		case *aggregateStep:
+			if one.store.Window != nil {
+				return true // several rows are written for a record
+			}
 			if aggregated || s.source.OnError == Stop && (shared || listed) {
 				return true
 			}

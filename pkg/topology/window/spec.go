@@ -2,7 +2,6 @@ package window
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -93,5 +92,5 @@ func (s Spec) Expiry(streamTime int64) int64 {
 	return end - s.Retain
 }
 
-// MaxSize bounds sizes, graces and retention, so that no sum of them and of a timestamp overflows.
-const MaxSize = math.MaxInt64 / 16 / int64(time.Millisecond) * int64(time.Millisecond)
+// MaxSize bounds sizes, graces and retention, in ms: a hundred years, so that no sum of them and of a timestamp overflows.
+const MaxSize = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)

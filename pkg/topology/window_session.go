@@ -1,0 +1,119 @@
+package topology
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/streamworker/streamworker/pkg/topology/window"
+)
+
+// sessions aggregates in sessions.
+type sessions struct{ *windowing }
+
+// session is one that a record joins.
+type session struct {
+	window.Bounds
+	stored
+}
+
+func (o sessions) process(m *message) error {
+	clock, ok, err := o.begin(m)
+	if !ok {
+		return err
+	}
+	v, some, err := o.brings(m)
+	if err != nil {
+		return err
+	}
+	now := max(clock.Time, m.ts)
+	joined, err := o.find(m, clock.Time)
+	if err != nil {
+		return err
+	}
+	merged := window.Bounds{Start: m.ts, End: m.ts}
+	for _, s := range joined {
+		merged.Start, merged.End = min(merged.Start, s.Start), max(merged.End, s.End)
+	}
+	switch {
+	case merged.End+o.win.Size+o.win.Grace < now:
+		err = o.tooLate(m)
+	case !some:
+		o.p.NullValues++
+	default:
+		err = o.join(m, merged, joined, &v)
+	}
+	if err != nil {
+		return err
+	}
+	return o.advance(m, clock, now)
+}
+
+// join makes one session of those that m joins and of m itself.
+func (o sessions) join(m *message, merged window.Bounds, joined []session, v *datum) error {
+	alone := merged == window.Bounds{Start: m.ts, End: m.ts}
+	acc := nullDatum()
+	for i := range joined {
+		s := &joined[i]
+		var err error
+		if acc, err = o.merge(m, &acc, &s.value); err != nil {
+			return err
+		}
+		if alone {
+			continue
+		}
+		if err := o.update(m, s.Bounds, s.value, &stored{value: nullDatum(), ts: s.End}); err != nil {
+			return err
+		}
+	}
+	value, err := o.folding.next(m, &acc, v)
+	if err != nil {
+		return err
+	}
+	was := nullDatum()
+	if alone && len(joined) > 0 {
+		was = joined[0].value
+	}
+	return o.update(m, merged, was, &stored{value: value, ts: merged.End})
+}
+
+// find returns the sessions of m's key that are no further from m than the gap, in order of time. What is closed at a
+// stream time is forgotten.
+func (o sessions) find(m *message, streamTime int64) (found []session, err error) {
+	least := m.ts - o.win.Size
+	if streamTime >= 0 {
+		open := streamTime - o.win.Size - o.win.Grace
+		if !o.onClose {
+			open++ // one that closes just now counts as closed; but its result must not be sent twice
+		}
+		least = max(least, open)
+	}
+	prefix := window.AppendKeyRows(nil, m.key.raw)
+	from := binary.BigEndian.AppendUint64(slices.Clone(prefix), uint64(max(0, least)))
+	to := binary.BigEndian.AppendUint64(prefix, math.MaxInt64)
+	var bad error
+	err = o.store.Scan(from, to, func(row, value []byte) bool {
+		_, b, ok := o.win.ParseRow(row)
+		if !ok {
+			bad = o.spec.corrupt(row)
+			return false
+		}
+		if b.Start > m.ts+o.win.Size {
+			return false
+		}
+		s := session{Bounds: b}
+		if s.stored, bad = o.spec.parse(value, true, &o.p.slabs); bad != nil {
+			return false
+		}
+		found = append(found, s)
+		return true
+	})
+	switch {
+	case bad != nil:
+		return nil, bad
+	case err != nil:
+		return nil, fmt.Errorf("store %s: %w", o.spec.Name, err)
+	}
+	return found, nil
+}
