@@ -2,7 +2,6 @@ package topology
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -40,7 +39,7 @@ func (o sessions) process(m *message) error {
 	case merged.End+o.win.Size+o.win.Grace < now:
 		err = o.tooLate(m)
 	case !some:
-		o.p.NullValues++
+		o.folding.p.NullValues++
 	default:
 		err = o.join(m, merged, joined, &v)
 	}
@@ -93,7 +92,7 @@ func (o sessions) find(m *message, streamTime int64) (found []session, err error
 	from := binary.BigEndian.AppendUint64(slices.Clone(prefix), uint64(max(0, least)))
 	to := binary.BigEndian.AppendUint64(prefix, math.MaxInt64)
 	var bad error
-	err = o.store.Scan(from, to, func(row, value []byte) bool {
+	err = o.scan(from, to, func(row, value []byte) bool {
 		_, b, ok := o.win.ParseRow(row)
 		if !ok {
 			bad = o.spec.corrupt(row)
@@ -103,17 +102,14 @@ func (o sessions) find(m *message, streamTime int64) (found []session, err error
 			return false
 		}
 		s := session{Bounds: b}
-		if s.stored, bad = o.spec.parse(value, true, &o.p.slabs); bad != nil {
+		if s.stored, bad = o.spec.parse(value, true, &o.folding.p.slabs); bad != nil {
 			return false
 		}
 		found = append(found, s)
 		return true
 	})
-	switch {
-	case bad != nil:
-		return nil, bad
-	case err != nil:
-		return nil, fmt.Errorf("store %s: %w", o.spec.Name, err)
+	if bad != nil {
+		err = bad
 	}
-	return found, nil
+	return found, err
 }

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/streamworker/streamworker/pkg/topology/window"
@@ -31,7 +30,7 @@ type around struct {
 
 func (o slidingWindows) process(m *message) error {
 	if !m.key.null && m.value.null {
-		o.p.NullValues++
+		o.folding.p.NullValues++
 		return nil
 	}
 	clock, ok, err := o.begin(m)
@@ -43,7 +42,7 @@ func (o slidingWindows) process(m *message) error {
 		return err
 	}
 	if !some {
-		o.p.NullValues++
+		o.folding.p.NullValues++
 		return nil
 	}
 	now := max(clock.Time, m.ts)
@@ -177,24 +176,21 @@ func (o slidingWindows) find(m *message, now int64) (found []pane, err error) {
 	from := binary.BigEndian.AppendUint64(slices.Clone(prefix), uint64(least))
 	to := binary.BigEndian.AppendUint64(prefix, uint64(m.ts+2))
 	var bad error
-	err = o.store.Scan(from, to, func(row, value []byte) bool {
+	err = o.scan(from, to, func(row, value []byte) bool {
 		_, b, ok := o.win.ParseRow(row)
 		if !ok {
 			bad = o.spec.corrupt(row)
 			return false
 		}
 		p := pane{Bounds: b}
-		if p.stored, bad = o.spec.parse(value, true, &o.p.slabs); bad != nil {
+		if p.stored, bad = o.spec.parse(value, true, &o.folding.p.slabs); bad != nil {
 			return false
 		}
 		found = append(found, p)
 		return true
 	})
-	switch {
-	case bad != nil:
-		return nil, bad
-	case err != nil:
-		return nil, fmt.Errorf("store %s: %w", o.spec.Name, err)
+	if bad != nil {
+		err = bad
 	}
-	return found, nil
+	return found, err
 }

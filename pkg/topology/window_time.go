@@ -15,7 +15,7 @@ func (o timeWindows) process(m *message) error {
 		return err
 	}
 	if !some {
-		o.p.NullValues++
+		o.folding.p.NullValues++
 	}
 	now, taken := max(clock.Time, m.ts), false
 	for start := o.win.FirstStart(m.ts); start <= m.ts; start += o.win.Advance {

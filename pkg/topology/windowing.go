@@ -9,14 +9,6 @@ import (
 	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
-// OrderedStore is a Store that can be read in order of the key, as windows and joins need it.
-type OrderedStore interface {
-	Store
-	// Scan calls f for the rows from (inclusive) to (exclusive) in order of the key, until f returns false; nil means no
-	// bound. Key and value are valid during the call, and f does not write to the store.
-	Scan(from, to []byte, f func(key, value []byte) bool) error
-}
-
 // expiring bounds the rows that one record makes a store delete because their time is over.
 const expiring = 64
 
@@ -27,15 +19,13 @@ const sending = 256
 // it goes where the store goes, and is taken back with a bad record; the lower bounds save look-ups only.
 type windowing struct {
 	*folding
+	rows
 	win     window.Spec
-	spec    *StoreSpec
-	store   OrderedStore
 	next    operator
 	late    operator // what is done with late records; nil: nothing
 	old     bool
 	onClose bool // results are sent on once a window is closed
 
-	journaled bool
 	row, buf  []byte // key and value being written
 	out       message
 	unsent    bound  // of the ends of windows with results to be sent
@@ -48,22 +38,14 @@ var entryValue = []byte{1}
 
 const unknownTime = math.MinInt64
 
-// bound is a lower bound that is known since a number of rollbacks.
-type bound struct {
-	end   int64
-	since uint64
-}
-
 func newWindowing(c *chain, s *aggregateStep, next operator) *windowing {
 	w := &windowing{
-		folding: newFolding(c, s), win: *s.store.Window, spec: &s.store, store: c.p.stores[s.store.Name].(OrderedStore), next: next,
-		old: c.seg.old, onClose: s.onClose, journaled: c.journaled,
+		folding: newFolding(c, s), rows: c.rows(&s.store), win: *s.store.Window, next: next, old: c.seg.old, onClose: s.onClose,
 	}
 	if s.late != nil {
 		w.late = s.late.start(c, end{})
 	}
-	unknown := bound{math.MinInt64, c.p.rollbacks}
-	w.unsent, w.present = unknown, unknown
+	w.unsent, w.present = unknownBound(c.p), unknownBound(c.p)
 	return w
 }
 
@@ -80,42 +62,6 @@ func (w *windowing) clock() (window.Clock, error) {
 	return clock, nil
 }
 
-func (w *windowing) get(key []byte) ([]byte, bool, error) {
-	row, ok, err := w.store.Get(key)
-	if err != nil {
-		return nil, false, fmt.Errorf("store %s: %w", w.spec.Name, err)
-	}
-	return row, ok, nil
-}
-
-// remember notes for a rollback what the store has for a key.
-func (w *windowing) remember(key []byte) error {
-	if !w.journaled {
-		return nil
-	}
-	row, ok, err := w.get(key)
-	if err == nil {
-		w.p.journal.remember(w.store, key, row, ok)
-	}
-	return err
-}
-
-func (w *windowing) put(key, value []byte) error {
-	if err := w.remember(key); err != nil {
-		return err
-	}
-	w.store.Put(key, value)
-	return nil
-}
-
-func (w *windowing) remove(key []byte) error {
-	if err := w.remember(key); err != nil {
-		return err
-	}
-	w.store.Delete(key)
-	return nil
-}
-
 // value returns the value of a window, null if there is none.
 func (w *windowing) value(key []byte, b window.Bounds) (stored, error) {
 	w.row = w.win.AppendRow(w.row[:0], key, b)
@@ -123,19 +69,19 @@ func (w *windowing) value(key []byte, b window.Bounds) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	return w.spec.parse(row, ok, &w.p.slabs)
+	return w.spec.parse(row, ok, &w.folding.p.slabs)
 }
 
 // set writes the value of a window; null deletes it.
 func (w *windowing) set(key []byte, b window.Bounds, v *stored) error {
-	if err := v.value.encode(w.spec.Value, &w.p.slabs); err != nil {
+	if err := v.value.encode(w.spec.Value, &w.folding.p.slabs); err != nil {
 		return fault{err}
 	}
 	if v.value.null {
 		return w.drop(key, b)
 	}
-	w.unsent.lower(b.End, w.p)
-	w.present.lower(b.End, w.p)
+	w.unsent.lower(b.End, w.folding.p)
+	w.present.lower(b.End, w.folding.p)
 	w.row = w.win.AppendRow(w.row[:0], key, b)
 	w.buf = append(binary.BigEndian.AppendUint64(w.buf[:0], uint64(v.ts)), v.value.raw...)
 	if err := w.put(w.row, w.buf); err != nil || !w.byKey() {
@@ -180,13 +126,13 @@ func (w *windowing) send(m *message, key datum, b window.Bounds, was datum, now 
 // begin reports whether m can be aggregated by time, with its key encoded and the clock as it was before.
 func (w *windowing) begin(m *message) (clock window.Clock, ok bool, err error) {
 	if m.key.null {
-		w.p.NullKeys++
+		w.folding.p.NullKeys++
 		return clock, false, nil
 	}
 	if m.ts < 0 {
 		return clock, false, fault{fmt.Errorf("timestamp %d is before 1970: windows begin there", m.ts)}
 	}
-	if err := m.key.encode(w.spec.Key, &w.p.slabs); err != nil {
+	if err := m.key.encode(w.spec.Key, &w.folding.p.slabs); err != nil {
 		return clock, false, fault{fmt.Errorf("key: %w", err)}
 	}
 	if clock, err = w.clock(); err != nil {
@@ -200,7 +146,7 @@ func (w *windowing) begin(m *message) (clock window.Clock, ok bool, err error) {
 
 // tooLate deals with a record that no window takes any more.
 func (w *windowing) tooLate(m *message) error {
-	w.p.Late++
+	w.folding.p.Late++
 	if w.late == nil {
 		return nil
 	}
@@ -213,7 +159,7 @@ func (w *windowing) advance(m *message, clock window.Clock, now int64) error {
 	was := clock
 	clock.Time = now
 	if closed := w.win.LastClosed(now); w.onClose && closed > clock.Sent {
-		if w.unsent.reached(closed, w.p) {
+		if w.unsent.reached(closed, w.folding.p) {
 			if err := w.sendClosed(m, clock.Sent, closed); err != nil {
 				return err
 			}
@@ -229,7 +175,7 @@ func (w *windowing) advance(m *message, clock window.Clock, now int64) error {
 	if w.committed != nil {
 		now = min(now, *w.committed)
 	}
-	if over := w.win.Expiry(now); w.present.reached(over, w.p) {
+	if over := w.win.Expiry(now); w.present.reached(over, w.folding.p) {
 		return w.expire(over)
 	}
 	return nil
@@ -249,7 +195,7 @@ func (w *windowing) sendClosed(m *message, after, closed int64) error {
 			}
 		}
 		if len(ended) < sending {
-			w.unsent = bound{next, w.p.rollbacks}
+			w.unsent = bound{next, w.folding.p.rollbacks}
 			return nil
 		}
 		from = append(ended[sending-1].row, 0)
@@ -267,16 +213,16 @@ func (w *windowing) sendEnded(m *message, e *ended) error {
 	if err != nil {
 		return w.spec.corrupt(e.key)
 	}
-	before := w.p.mark()
+	before := w.folding.p.mark()
 	if err := w.send(m, key, e.Bounds, nullDatum(), &v); err != nil {
-		return w.p.failed(before, fmt.Errorf("result of window %s: %w", e.Bounds, err))
+		return w.folding.p.failed(before, fmt.Errorf("result of window %s: %w", e.Bounds, err))
 	}
 	return nil
 }
 
 // expire deletes windows with ends up to over, a bounded number of them.
 func (w *windowing) expire(over int64) error {
-	old, next, err := w.ended(w.fromEnd(nil, max(w.present.end, 0)), over, expiring)
+	old, next, err := w.ended(w.fromEnd(nil, max(w.present.time, 0)), over, expiring)
 	if err != nil {
 		return err
 	}
@@ -285,7 +231,7 @@ func (w *windowing) expire(over int64) error {
 			return err
 		}
 	}
-	w.present = bound{next, w.p.rollbacks}
+	w.present = bound{next, w.folding.p.rollbacks}
 	return nil
 }
 
@@ -307,7 +253,7 @@ func (w *windowing) fromEnd(b []byte, end int64) []byte {
 func (w *windowing) ended(from []byte, last int64, most int) (found []ended, next int64, err error) {
 	next = math.MaxInt64
 	var bad []byte
-	err = w.store.Scan(from, []byte{from[0] + 1}, func(row, _ []byte) bool {
+	err = w.scan(from, []byte{from[0] + 1}, func(row, _ []byte) bool {
 		row = slices.Clone(row)
 		key, b, ok := w.win.ParseRow(row)
 		if !ok {
@@ -322,25 +268,10 @@ func (w *windowing) ended(from []byte, last int64, most int) (found []ended, nex
 		return true
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("store %s: %w", w.spec.Name, err)
+		return nil, 0, err
 	}
 	if bad != nil {
 		return nil, 0, w.spec.corrupt(bad)
 	}
 	return found, next, nil
-}
-
-// lower notes a window with this end.
-func (b *bound) lower(end int64, p *Processor) {
-	if b.since == p.rollbacks {
-		b.end = min(b.end, end)
-	}
-}
-
-// reached tells whether there may be a window with an end up to this one. After a rollback nothing is known.
-func (b *bound) reached(end int64, p *Processor) bool {
-	if b.since != p.rollbacks {
-		*b = bound{math.MinInt64, p.rollbacks}
-	}
-	return b.end <= end
 }
