@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	commandLine = regexp.MustCompile("streamworker (run|stop|probe|status|leave|dev|simulate|topology|config check|config schema)\\b([^\n`]*)")
+	commandLine = regexp.MustCompile("streamworker (run|stop|probe|status|leave|dev|simulate|topology|test|config check|config schema)\\b([^\n`]*)")
 	flag        = regexp.MustCompile(`--[a-z][a-z-]*`)
 	listMarks   = strings.NewReplacer(`", "`, " ", ", ", " ", `"`, "", "[", "", "]", "")
 	deployPath  = regexp.MustCompile(`\bdeploy(?:/[\w@.-]+)+`)
@@ -21,7 +21,7 @@ func TestCommandsAndPaths(t *testing.T) {
 	help := map[string]string{}
 	commands := 0
 	for _, file := range []string{
-		"../README.md", "../examples/README.md", "../docs/benchmarks.md", "../docs/configuration.md", "../docs/deployment.md",
+		"../README.md", "../examples/README.md", "../docs/benchmarks.md", "../docs/configuration.md", "../docs/deployment.md", "../docs/testing.md",
 		"../docs/operations.md", "../docs/troubleshooting.md", "docker/Dockerfile", "compose/compose.yaml", "kubernetes/words.yaml", "systemd/streamworker@.service",
 		"helm/streamworker/templates/statefulset.yaml", "helm/streamworker/templates/NOTES.txt",
 	} {

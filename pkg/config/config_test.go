@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,12 +110,22 @@ func kafkaSettings(k Kafka) string {
 	return text
 }
 
-func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil || len(files) < 2 {
-		t.Fatalf("examples: %v, %v", files, err)
+// examples are the configurations among the examples.
+func examples(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/jobs/*.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) < 2 {
+			t.Fatalf("examples: %v, %v", found, err)
+		}
+		files = append(files, found...)
 	}
-	for _, file := range files {
+	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.yaml") })
+}
+
+func TestExamples(t *testing.T) {
+	for _, file := range examples(t) {
 		c, err := Load(file, os.LookupEnv, Overrides{})
 		if err != nil {
 			t.Error(err)

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,11 +48,7 @@ func validate(t *testing.T, s *jsonschema.Schema, src []byte) error {
 
 func TestSchemaTakesExamples(t *testing.T) {
 	s := compiled(t)
-	files, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil || len(files) < 2 {
-		t.Fatalf("examples: %v, %v", files, err)
-	}
-	for _, file := range files {
+	for _, file := range examples(t) {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
