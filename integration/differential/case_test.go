@@ -27,7 +27,6 @@ type testCase struct {
 	KafkaStreams []any            `yaml:"kafka_streams"` // statements, see Description.java
 	Input        input            `yaml:"input"`
 	Compare      map[string]order `yaml:"compare"` // by topic; default: sequence
-	Differs      []deviation      `yaml:"differs"`
 }
 
 // order says how far the order of a topic's records is defined.
@@ -43,6 +42,7 @@ type input struct {
 	Records int              `yaml:"records"` // default 200
 	Step    int64            `yaml:"step"`    // most ms from one record to the next; default 20
 	Late    int64            `yaml:"late"`    // most ms by which a record may be behind; default 100
+	Grid    int64            `yaml:"grid"`    // timestamps are multiples of it; default 1
 	Topics  map[string]topic `yaml:"topics"`
 }
 
@@ -75,16 +75,12 @@ func loadCase(t *testing.T, path string) *testCase {
 	}
 	c := &testCase{
 		name:  strings.TrimSuffix(filepath.Base(path), ".yaml"),
-		Input: input{Records: 200, Step: 20, Late: 100},
+		Input: input{Records: 200, Step: 20, Late: 100, Grid: 1},
 	}
 	if err := yaml.UnmarshalWithOptions(src, c, yaml.Strict()); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	f := yamlnode.Parse(path, src, nil)
-	c.top = topology.Parse("differential", f.Root().Map().Get("streams"))
-	if err := f.Err(); err != nil {
-		t.Fatal(err)
-	}
+	c.top = parse(t, path, src)
 	for name, one := range c.Input.Topics {
 		if !slices.Contains(c.top.Inputs(), name) || len(one.Keys) == 0 || len(one.Values) == 0 {
 			t.Fatalf("%s: topic %s needs keys and values, and a stream that reads it", path, name)
@@ -93,12 +89,23 @@ func loadCase(t *testing.T, path string) *testCase {
 	return c
 }
 
+// parse reads our half of a file.
+func parse(t *testing.T, path string, src []byte) *topology.Topology {
+	t.Helper()
+	f := yamlnode.Parse(path, src, nil)
+	top := topology.Parse("differential", f.Root().Map().Get("streams"))
+	if err := f.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
 // record is an input, as both sides read it.
 type record struct {
-	Topic string `json:"topic"`
-	Key   any    `json:"key"`
-	Value any    `json:"value"`
-	TS    int64  `json:"ts"`
+	Topic string `json:"topic" yaml:"topic"`
+	Key   any    `json:"key" yaml:"key"`
+	Value any    `json:"value" yaml:"value"`
+	TS    int64  `json:"ts" yaml:"ts"`
 }
 
 // generate makes the input of one seed. Time goes on by 0 to Step ms, half of the records come with it, and the others are
@@ -128,6 +135,7 @@ func (c *testCase) generate(seed uint64) []record {
 		case n < 5 && c.Input.Late > 0:
 			rec.TS -= r.Int64N(c.Input.Late + 1)
 		}
+		rec.TS -= rec.TS % c.Input.Grid
 		out = append(out, rec)
 	}
 	return out

@@ -6,8 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,13 +95,47 @@ type output struct {
 
 func readResult(src []byte) (*result, error) {
 	r := new(result)
-	if err := json.Unmarshal(src, r); err != nil {
+	d := json.NewDecoder(bytes.NewReader(src))
+	d.UseNumber()
+	if err := d.Decode(r); err != nil {
 		return nil, fmt.Errorf("%w: %.200s", err, src)
 	}
 	if r.Error != "" {
-		return nil, fmt.Errorf("%s", r.Error)
+		return nil, errors.New(r.Error)
+	}
+	for topic, outputs := range r.Outputs {
+		for i, o := range outputs {
+			outputs[i].Key, outputs[i].Value = plain(o.Key), plain(o.Value)
+		}
+		for row, v := range r.Tables[topic] {
+			r.Tables[topic][row] = plain(v)
+		}
 	}
 	return r, nil
+}
+
+// plain gives equal numbers one form: Java writes 2.0 where Go writes 2.
+func plain(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return int64(f)
+		}
+		return f
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = plain(v[name])
+		}
+	}
+	return v
 }
 
 // row is the key as a table has it.
