@@ -23,7 +23,8 @@ type testCase struct {
 	name string
 	top  *topology.Topology
 
-	Streams      any              `yaml:"streams"`       // ours
+	Streams      any              `yaml:"streams"`       // ours, as are
+	Tables       any              `yaml:"tables"`        // these
 	KafkaStreams []any            `yaml:"kafka_streams"` // statements, see Description.java
 	Input        input            `yaml:"input"`
 	Compare      map[string]order `yaml:"compare"` // by topic; default: sequence
@@ -93,7 +94,8 @@ func loadCase(t *testing.T, path string) *testCase {
 func parse(t *testing.T, path string, src []byte) *topology.Topology {
 	t.Helper()
 	f := yamlnode.Parse(path, src, nil)
-	top := topology.Parse("differential", f.Root().Map().Get("streams"))
+	root := f.Root().Map()
+	top := topology.Definition{App: "differential", Streams: root.Get("streams"), Tables: root.Get("tables")}.Parse()
 	if err := f.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ type deviation struct {
 	top  *topology.Topology
 
 	Deviation    string              `yaml:"deviation"` // as docs/semantics.md has it
-	Streams      any                 `yaml:"streams"`   // ours
+	Streams      any                 `yaml:"streams"`   // ours, as are
+	Tables       any                 `yaml:"tables"`    // these
 	KafkaStreams []any               `yaml:"kafka_streams"`
 	Inputs       []record            `yaml:"inputs"`
 	Theirs       map[string][]string `yaml:"theirs"` // by topic, as output.String

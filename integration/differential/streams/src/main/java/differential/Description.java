@@ -16,6 +16,7 @@ import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.StreamJoined;
@@ -50,7 +51,7 @@ final class Description {
     private Flow apply(JsonNode s) {
         return switch (s.path("op").asText()) {
             case "stream", "table", "global_table" -> source(s);
-            case "filter" -> filter(s);
+            case "filter", "filter_not" -> filter(s);
             case "map_values" -> mapValues(s);
             case "flat_map_values" -> from(s).value(
                 from(s).stream().flatMapValues((k, v) -> Functions.list(text(s, "fn")).apply(k, v)), s.path("value").asText(from(s).value()));
@@ -101,7 +102,8 @@ final class Description {
 
     private Flow filter(JsonNode s) {
         Flow f = from(s);
-        var p = Functions.predicate(text(s, "fn"));
+        Predicate<Object, Object> given = Functions.predicate(text(s, "fn"));
+        Predicate<Object, Object> p = text(s, "op").equals("filter") ? given : (k, v) -> !given.test(k, v);
         return f.of(f.of() instanceof KTable ? f.table().filter(p) : f.stream().filter(p));
     }
 

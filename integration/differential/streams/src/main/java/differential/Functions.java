@@ -27,6 +27,7 @@ final class Functions {
             case "even_or_null" -> (k, v) -> v == null || (Long) v % 2 == 0;
             case "not" -> (k, v) -> !String.valueOf(v).equals(arg);
             case "not_null" -> (k, v) -> v != null;
+            case "above_or_null" -> (k, v) -> v == null || number(v) > Double.parseDouble(arg);
             case "above" -> (k, v) -> number(v) > Double.parseDouble(arg);
             case "key_not" -> (k, v) -> !String.valueOf(k).equals(arg);
             default -> throw new IllegalArgumentException("no predicate is called " + call);
@@ -51,6 +52,8 @@ final class Functions {
                 int i = Integer.parseInt(arg);
                 return i < parts.length ? parts[i] : null;
             };
+            case "null_if" -> (k, v) -> arg.equals(v) ? null : v;
+            case "length" -> (k, v) -> (long) ((String) v).length();
             case "key_and_value" -> (k, v) -> k + "=" + v;
             default -> throw new IllegalArgumentException("no mapper is called " + call);
         };
