@@ -25,15 +25,19 @@ type overlayRow struct{ key, value []byte } // nil value: deleted
 // Range returns an iterator over the keys from (inclusive) to (exclusive); nil means no bound. It is
 // called by the task's goroutine.
 func (s *Store) Range(from, to []byte) *Iterator {
+	// First the writes, then Pebble: changes that are applied in between are then seen twice, not missed.
+	return s.iterate(from, to, s.overlay(from, to))
+}
+
+// iterate walks over what Pebble holds now, and the writes over it.
+func (s *Store) iterate(from, to []byte, overlay []overlayRow) *Iterator {
 	d := s.db
-	it := &Iterator{db: d, prefix: s.prefix}
+	it := &Iterator{db: d, prefix: s.prefix, overlay: overlay}
 	d.closing.RLock()
 	defer d.closing.RUnlock()
 	if it.err = d.usable(); it.err != nil {
 		return it
 	}
-	// First the writes, then Pebble: changes that are applied in between are then seen twice, not missed.
-	it.overlay = s.overlay(from, to)
 	upper := prefixEnd(s.prefix)
 	if to != nil {
 		upper = slices.Concat(s.prefix, to)
