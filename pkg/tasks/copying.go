@@ -38,6 +38,7 @@ func (t *task) open(failed func(error)) {
 		return
 	}
 	t.db = db
+	t.opened.Store(db)
 	copy(t.copy.position, db.Checkpoint())
 	for i := range t.sub.Stores {
 		t.copy.end[i] = -1

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
 )
 
@@ -33,6 +34,9 @@ type TaskStatus struct {
 	Err     error // what keeps it from going on
 	// Failures in a row.
 	Failures int
+
+	running bool      // it processes
+	db      *state.DB // nil: it is not open
 }
 
 // Totals count since the start of the instance.
@@ -86,6 +90,7 @@ func (m *Manager) publish() {
 		}
 		if s.task != nil {
 			ts.Records = s.task.stats.records.Load()
+			ts.running, ts.db = s.mode == running, s.task.opened.Load()
 			if s.mode == running {
 				ts.Lag = s.task.stats.inputLag.Load()
 			} else {

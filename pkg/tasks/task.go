@@ -41,7 +41,8 @@ type task struct {
 	// careful: it has failed before, and has not committed since. Under exactly once it need not be.
 	careful bool
 
-	stats stats
+	opened atomic.Pointer[state.DB] // db for those who only read; they may find it closed
+	stats  stats
 }
 
 // env is what the tasks of one instance share.
