@@ -12,7 +12,7 @@ const MinToken = 16
 
 func (r *reader) admin(n yamlnode.Node) {
 	m, a := n.Map(), &r.c.Admin
-	listen, token, tokenFile := m.Get("listen"), m.Get("token"), m.Get("token_file")
+	listen, advertise, token, tokenFile := m.Get("listen"), m.Get("advertise"), m.Get("token"), m.Get("token_file")
 	address := listen.String("")
 	if address != "" {
 		if err := checkAddress(address, false); err != nil {
@@ -24,6 +24,14 @@ func (r *reader) admin(n yamlnode.Node) {
 		}
 	}
 	a.Listen, a.Token, a.TokenFile = address, r.secret(token), r.filePath(tokenFile)
+	if a.Advertise = advertise.String(""); a.Advertise != "" {
+		switch err := checkAddress(a.Advertise, true); {
+		case err != nil:
+			advertise.Errorf("write host:port, as others reach it", "%v", err)
+		case !listen.Exists():
+			advertise.Errorf("add admin.listen, or remove it", "nothing is served without admin.listen")
+		}
+	}
 	switch {
 	case a.Token != "" && a.TokenFile != "":
 		tokenFile.Errorf("remove one of them", "admin.token is given as well")

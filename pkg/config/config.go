@@ -82,6 +82,7 @@ type Learners struct {
 // Admin says where metrics, health and the dashboard are served over TCP, and to whom.
 type Admin struct {
 	Listen       string       // host:port; "": nowhere
+	Advertise    string       // host:port at which others reach it; "": as Listen says
 	Token        kafka.Secret // what clients must present; "": that in TokenFile, if any
 	TokenFile    string
 	TLS          AdminTLS

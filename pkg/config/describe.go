@@ -79,6 +79,8 @@ var descriptions = map[string]description{
 
 	"admin.listen": {Kind: "`host:port`, `:port`", Default: "nothing", Meaning: "serves the dashboard, `/metrics`, `/livez` and `/readyz` by HTTP, see [operations.md](operations.md#the-admin-address). " +
 		"`:port` listens on 127.0.0.1 only. An address that other hosts reach, such as `0.0.0.0:port`, needs a token or `tls.client_ca`"},
+	"admin.advertise": {Kind: "`host:port`, `host`", Default: "the host of `listen`; this host's name if that is every address", Meaning: "where other hosts reach it: commands that read stores ask the instance that has them. " +
+		"Without a port: that of `listen`"},
 	"admin.token":         {Default: none, Meaning: "clients must present it: `Authorization: Bearer TOKEN`. At least 16 bytes. `/livez` and `/readyz` are open"},
 	"admin.token_file":    {Kind: file, Default: none, Meaning: "a file that holds it; read at the start"},
 	"admin.allow_actions": {Meaning: "the dashboard may let any instance of the application leave, and take that back"},

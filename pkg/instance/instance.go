@@ -44,6 +44,7 @@ type Instance struct {
 	connector *kafka.Connector
 	log       *slog.Logger
 	id        string
+	address   string // URL of the admin side, for others
 
 	recent   *recent
 	started  time.Time
@@ -89,6 +90,9 @@ func New(cfg *config.Config, opts Options) *Instance {
 
 // Observe has e called too. It comes before Run.
 func (i *Instance) Observe(e tasks.Events) { i.opts.Events = tasks.Join(i.opts.Events, e) }
+
+// Advertise has others told where they find this instance's admin side, by its URL. It comes before Run.
+func (i *Instance) Advertise(url string) { i.address = url }
 
 // ID is the instance id, configured or chosen at the start.
 func (i *Instance) ID() string { return i.id }

@@ -2,10 +2,12 @@ package instance
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/control"
+	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/tasks"
 	"github.com/streamworker/streamworker/pkg/tasks/handover"
@@ -17,7 +19,7 @@ var errUnknownTask = errors.New("it is not part of this instance's topology: do 
 // the instance starts.
 func (i *Instance) Status() control.Status {
 	s := control.Status{
-		Instance: i.id, Incarnation: i.incarnation(), State: control.Starting, Labels: maps.Clone(i.cfg.Labels),
+		Instance: i.id, Incarnation: i.incarnation(), State: control.Starting, Labels: maps.Clone(i.cfg.Labels), Address: i.address,
 	}
 	r := i.parts.Load()
 	if r == nil {
@@ -106,6 +108,22 @@ func (i *Instance) Tasks() *tasks.Status {
 		return r.manager.Status()
 	}
 	return nil
+}
+
+// View gives a task's committed state to a reader, see tasks.Manager.View. Before the instance runs tasks no task is here.
+func (i *Instance) View(t assign.TaskID, stale bool) (tasks.View, error) {
+	if r := i.parts.Load(); r != nil {
+		return r.manager.View(t, stale)
+	}
+	return tasks.View{}, fmt.Errorf("task %s: %w: the instance is still starting", t, tasks.ErrMoving)
+}
+
+// Partitions is the number of a subtopology's tasks; 0 as long as it is not known.
+func (i *Instance) Partitions(subtopology int32) int32 {
+	if r := i.parts.Load(); r != nil {
+		return r.manager.Partitions(subtopology)
+	}
+	return 0
 }
 
 // Totals count since the start.
