@@ -115,7 +115,7 @@ func newScene(t *testing.T, b *program, ran *ledger) *scene {
 	words := s.here.Replace(strings.ReplaceAll("\n"+yaml[1], "\n   ", "\n"))
 	s.write("words.yaml", words)
 	s.write("app.yaml", strings.NewReplacer("app: word-count", "app: words\ninstance_id: worker-1\nstate: {dir: "+filepath.Join(dir, "var")+"}",
-		"kafka:\n", "kafka:\n  heartbeat: 200ms\n").Replace(words))
+		"kafka:\n", "admin: {listen: '127.0.0.1:0'}\nkafka:\n  heartbeat: 200ms\n").Replace(words))
 	cases := yamlBlock.FindStringSubmatch(read(t, "testing.md"))
 	if cases == nil {
 		t.Fatal("testing.md has no cases")

@@ -45,6 +45,7 @@ func trialRun(s *scene) {
 func firstSteps(s *scene) {
 	first := s.start("run -c words.yaml --instance-id worker-1 --state-dir /var/lib/streamworker/words-1")
 	s.awaitRunning("word-count", "worker-1")
+	s.awaitStored("be", "200", "query -c words.yaml --state-dir /var/lib/streamworker/words-1 counts be")
 	second := s.start("run -c examples/wordcount.yaml --brokers localhost:9092 --state-dir /tmp/word-count", "--instance-id", "worker-2")
 	s.awaitRunning("word-count", "worker-1", "worker-2")
 	watch := s.start("status --brokers localhost:9092 --app word-count --watch")
@@ -71,6 +72,9 @@ func drains(s *scene) {
 	s.run("status --brokers $KAFKA --app $APP -o json", `"app": "words"`)
 	s.run("probe ready -c app.yaml", "ok")
 	s.run("probe live --state-dir /var/lib/streamworker", "ok")
+	s.awaitStored("be", "200", "query -c app.yaml counts be")
+	s.run("query -c app.yaml", "counts  string  int    4")
+	s.run("query --brokers kafka:9092 --app words counts --prefix b --limit 10 -o json", `"key": "be"`)
 
 	s.run("leave --brokers kafka:9092 --app words --selector pool=blue --wait", "worker-3: drained")
 	blue.ends(10, "")
@@ -80,7 +84,7 @@ func drains(s *scene) {
 	s.awaitRunning("words", "worker-1", "worker-2")
 	s.run("leave --brokers $KAFKA --app $APP --instance worker-2 --wait", "worker-2: drained")
 	second.ends(10, "")
-	second = s.worker("worker-2")
+	s.worker("worker-2")
 	s.awaitRunning("words", "worker-1", "worker-2")
 	s.run("leave -c app.yaml --wait", "worker-1: drained")
 	here.ends(10, "")
@@ -102,6 +106,16 @@ func stops(s *scene) {
 	other.ends(0, "")
 	s.run("reset -c app.yaml --dry-run", "to be deleted")
 	s.run("reset -c app.yaml", "words is reset", "--yes")
+}
+
+// awaitStored runs a query until it shows this value.
+func (s *scene) awaitStored(key, value, line string) {
+	s.t.Helper()
+	await(s.t, key+" is "+value, func() bool {
+		p := s.start(line)
+		<-p.ended
+		return p.cmd.ProcessState.ExitCode() == 0 && strings.Contains(p.said(), key+"   "+value+" ")
+	})
 }
 
 // worker starts another instance of the application words.

@@ -7,6 +7,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/admin"
 	"github.com/streamworker/streamworker/pkg/instance"
 	"github.com/streamworker/streamworker/pkg/leave"
+	"github.com/streamworker/streamworker/pkg/query"
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
@@ -25,6 +26,7 @@ const (
 	exitState       = 14
 	exitCancelled   = 15
 	exitNotRunning  = 16
+	exitNoKey       = 17
 	exitInterrupted = 130
 )
 
@@ -41,7 +43,8 @@ const exitCodesHelp = `Exit codes of all commands:
    13  run: another process uses the state directory
    14  run: the local state can no longer be written; a restart replays what is missing
    15  leave --wait: the leave was cancelled
-   16  leave, status, stop, probe: no instance is running on this host with this state directory
+   16  leave, status, stop, probe, query: no instance is running on this host with this state directory
+   17  query: nothing is stored for the key
   130  ended at once by a second Ctrl-C, or by Ctrl-C while waiting
 
 A supervisor should restart run after 1, 2, 14 and signals, not after 0, 10, 11 and 12.`
@@ -64,6 +67,7 @@ func (e usageError) Unwrap() error { return e.error }
 func exitCode(err error) int {
 	var usage usageError
 	var mistakes yamlnode.Problems
+	var failure *query.Failure
 	switch {
 	case err == nil:
 		return exitOK
@@ -85,6 +89,10 @@ func exitCode(err error) int {
 		return exitCancelled
 	case errors.Is(err, admin.ErrNotRunning):
 		return exitNotRunning
+	case errors.As(err, &failure) && failure.Code == query.CodeNoKey:
+		return exitNoKey
+	case errors.As(err, &failure) && failure.Code == query.CodeBadRequest:
+		return exitUsage
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	}

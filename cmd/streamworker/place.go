@@ -28,6 +28,7 @@ type place struct {
 	brokers  []string
 	app      string
 	kafka    kafka.Connection // to the brokers, once resolved
+	admin    config.Admin     // likewise, as the file has it
 }
 
 func (p *place) flags(cmd *cobra.Command) {
@@ -51,7 +52,7 @@ func (p *place) resolve(e *env, remote bool) (*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.kafka, r.stateDir = cfg.Kafka.Connection, cfg.State.Dir
+		r.kafka, r.stateDir, r.admin = cfg.Kafka.Connection, cfg.State.Dir, cfg.Admin
 		if r.app == "" {
 			r.app = cfg.App
 		}

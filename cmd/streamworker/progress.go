@@ -126,6 +126,21 @@ func (p *progress) update(all []control.Progress) {
 	}
 }
 
+// replace shows one line on a terminal, instead of the one before.
+func (p *progress) replace(s string) {
+	p.clear()
+	fmt.Fprintln(p.w, s)
+	p.drawn = 1
+}
+
+// clear takes the block off the terminal.
+func (p *progress) clear() {
+	if p.drawn > 0 {
+		fmt.Fprintf(p.w, "\x1b[%dA\x1b[J", p.drawn)
+		p.drawn = 0
+	}
+}
+
 // line prints a remark, which stays above the block.
 func (p *progress) line(s string) {
 	fmt.Fprintln(p.w, s)

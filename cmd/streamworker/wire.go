@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/dashboard"
 	"github.com/streamworker/streamworker/pkg/instance"
+	"github.com/streamworker/streamworker/pkg/query"
 	"github.com/streamworker/streamworker/pkg/telemetry"
 )
 
@@ -62,13 +65,20 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 			log.Warn("tokens cross the network in clear: set admin.tls", "component", "admin")
 		}
 		listeners = append(listeners, l)
+		inst.Advertise(adminURL(cfg.Admin, l.Addr(), access.TLS != nil))
 	}
 
 	metrics.Watch(inst)
 	super := newSupervisor(e, inst, cfg, log)
-	board := newDashboard(cfg, inst, group.bus, log)
+	statuses := control.NewLatest(group.bus)
+	board := newDashboard(cfg, inst, group.bus, statuses, log)
+	api := http.NewServeMux()
+	api.Handle("/", board.API())
+	stores := query.NewHandler(query.Config{Instance: inst, Group: statuses, Topology: cfg.Topology, Logger: log})
+	api.Handle(query.Path, stores)
+	api.Handle(query.Path+"/", stores)
 	server := admin.NewServer(admin.Config{App: cfg.App, Instance: inst, Metrics: metrics.Gatherer(), Access: access, Logger: log, Stop: super.order,
-		API: board.API(), Pages: board.Pages(),
+		API: api, Pages: board.Pages(),
 		Group: func(ctx context.Context) ([]control.Status, error) { return group.bus.ReadStatuses(ctx) }})
 
 	// The admin side answers until the instance has ended, also while that stops.
@@ -106,9 +116,37 @@ func adminAccess(cfg config.Admin) (a admin.Access, err error) {
 	return a, err
 }
 
-func newDashboard(cfg *config.Config, inst *instance.Instance, bus *control.Bus, log *slog.Logger) *dashboard.Dashboard {
+// adminURL is where others reach the admin side.
+func adminURL(cfg config.Admin, at net.Addr, secure bool) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return ""
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return ""
+		}
+	}
+	if listen, _, err := net.SplitHostPort(cfg.Listen); err == nil && net.ParseIP(listen) == nil {
+		host = listen // a name, which a certificate may have
+	}
+	if cfg.Advertise != "" {
+		if h, p, err := net.SplitHostPort(cfg.Advertise); err == nil {
+			host, port = h, p
+		} else {
+			host = cfg.Advertise
+		}
+	}
+	scheme := "http://"
+	if secure {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
+}
+
+func newDashboard(cfg *config.Config, inst *instance.Instance, bus *control.Bus, statuses *control.Latest, log *slog.Logger) *dashboard.Dashboard {
 	d := dashboard.Config{
-		App: cfg.App, Version: thisBuild().Version, Self: inst.Status, Group: control.NewLatest(bus), Topology: cfg.Topology.Graph(), Logger: log,
+		App: cfg.App, Version: thisBuild().Version, Self: inst.Status, Group: statuses, Topology: cfg.Topology.Graph(), Logger: log,
 	}
 	if cfg.Admin.AllowActions {
 		d.Orders = bus

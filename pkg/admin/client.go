@@ -41,6 +41,12 @@ func NewClient(dir string) (*Client, error) {
 // Close ends the client's connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// LocalURL is what the paths of the instance are below, for HTTP.
+const LocalURL = "http://instance"
+
+// HTTP sends requests to the instance, whatever host their URL names.
+func (c *Client) HTTP() *http.Client { return c.http }
+
 // Status asks for the instance's status, and for the group's as far as the instance can tell.
 func (c *Client) Status(ctx context.Context, group bool) (Reply, error) {
 	var r Reply
@@ -119,7 +125,7 @@ func (c *Client) do(ctx context.Context, method, url string, in, out any) error 
 }
 
 func (c *Client) request(ctx context.Context, method, url string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://instance"+url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, LocalURL+url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type Config struct {
 	Group    func(ctx context.Context) ([]control.Status, error) // the group's statuses; nil: not known here
 	Stop     func(ctx context.Context, o StopOrder) error        // makes the process end; ErrRefused: it cannot do that
 	Metrics  prometheus.Gatherer                                 // nil: none
-	API      http.Handler                                        // answers below /api/ on the TCP side; nil: none
+	API      http.Handler                                        // answers below /api/; nil: none
 	Pages    http.Handler                                        // the rest of the TCP side, for everybody; nil: none
 	Access   Access                                              // to the TCP side
 	Logger   *slog.Logger
@@ -86,7 +86,7 @@ func NewServer(cfg Config) *Server {
 	return &Server{cfg: cfg, log: cfg.Logger.With("component", "admin"), limits: publicLimits}
 }
 
-// ServeLocal answers commands on this host until ctx ends: status, health, leave, cancel, stop, and what net/http/pprof shows.
+// ServeLocal answers commands on this host until ctx ends: status, health, leave, cancel, stop, the API, and what net/http/pprof shows.
 // It closes l.
 func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
@@ -99,6 +99,9 @@ func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	if s.cfg.API != nil {
+		mux.Handle("/api/", s.cfg.API)
+	}
 	return s.serve(ctx, l, mux, Access{})
 }
 
