@@ -173,7 +173,7 @@ func (p *process) said() string {
 func (s *scene) start(line string, more ...string) *process {
 	s.t.Helper()
 	s.ran.ran(line, strings.Join(more, " "))
-	words := append(split(s.here.Replace(line)), more...)
+	words := append(s.glob(split(s.here.Replace(line))), more...)
 	p := &process{t: s.t, line: line, cmd: exec.Command(s.program.path, words...), ended: make(chan struct{})}
 	p.cmd.Dir = s.dir
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}
@@ -234,6 +234,19 @@ func (p *process) interrupt(after string) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Fatal(err)
 	}
+}
+
+// glob puts the files in the place of patterns, as a shell does.
+func (s *scene) glob(words []string) (all []string) {
+	for _, w := range words {
+		files, err := filepath.Glob(filepath.Join(s.dir, w))
+		if err != nil || !strings.Contains(w, "*") || len(files) == 0 {
+			all = append(all, w)
+			continue
+		}
+		all = append(all, files...)
+	}
+	return all
 }
 
 // output is what a line prints for programs; "" if it failed.

@@ -21,6 +21,7 @@ func filesAlone(s *scene) {
 	s.run("test words.yaml --run 'any case'", "1 case")
 	s.run("test words.yaml -o json", `"failed": 0`)
 	s.run("test app.yaml", "1 case")
+	s.run("test examples/*.yaml examples/jobs/*.yaml", "stock-levels.yaml  2 cases")
 	s.run("test --input records.json words.yaml", `"tables":{"counts":{"be":1}}`)
 	s.run("config check -c app.yaml", "instance_id: worker-1")
 	s.run("config schema", `"$schema"`)

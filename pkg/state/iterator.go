@@ -51,26 +51,15 @@ func (s *Store) iterate(from, to []byte, overlay []overlayRow) *Iterator {
 	return it
 }
 
-// overlay copies the writes to keys within the bounds that are not applied, the last one of each key.
+// overlay copies the writes to keys within the bounds that Pebble does not hold yet, the last one of each key.
 func (s *Store) overlay(from, to []byte) []overlayRow {
 	d := s.db
-	within := func(key []byte) bool {
-		return bytes.Compare(key, from) >= 0 && (to == nil || bytes.Compare(key, to) < 0)
-	}
 	d.mu.Lock()
 	outstanding := d.mu.outstanding
 	d.mu.Unlock()
-	var rows []overlayRow
-	for _, c := range outstanding {
-		sc := &c.stores[s.index]
-		for _, ch := range sc.list {
-			if key := sc.key(ch); within(key) {
-				rows = append(rows, overlayRow{key, sc.value(ch)})
-			}
-		}
-	}
+	rows := s.within(from, to, outstanding)
 	for _, l := range s.rows.dirty {
-		if r := s.rows.at(l); within(r.key()) {
+		if r := s.rows.at(l); inRange(r.key(), from, to) {
 			row := overlayRow{key: bytes.Clone(r.key())}
 			if r.is(flagPresent) {
 				row.value = append([]byte{}, r.value()...)
@@ -78,6 +67,32 @@ func (s *Store) overlay(from, to []byte) []overlayRow {
 			rows = append(rows, row)
 		}
 	}
+	return sortedLast(rows)
+}
+
+// within returns the changes to keys within the bounds, those that were made first at first.
+func (s *Store) within(from, to []byte, all []*Changes) []overlayRow {
+	var rows []overlayRow
+	for _, c := range all {
+		sc := &c.stores[s.index]
+		at, _ := slices.BinarySearchFunc(sc.list, from, func(ch change, from []byte) int { return bytes.Compare(sc.key(ch), from) })
+		for _, ch := range sc.list[at:] {
+			key := sc.key(ch)
+			if !inRange(key, from, to) {
+				break
+			}
+			rows = append(rows, overlayRow{key, sc.value(ch)})
+		}
+	}
+	return rows
+}
+
+func inRange(key, from, to []byte) bool {
+	return bytes.Compare(key, from) >= 0 && (to == nil || bytes.Compare(key, to) < 0)
+}
+
+// sortedLast puts rows in order of the key and keeps the last one of those with the same.
+func sortedLast(rows []overlayRow) []overlayRow {
 	slices.SortStableFunc(rows, func(a, b overlayRow) int { return bytes.Compare(a.key, b.key) })
 	return lastOfEach(rows)
 }

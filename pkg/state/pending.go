@@ -33,6 +33,13 @@ func (c *Changes) bytes() int64 {
 	return int64(n)
 }
 
+// pendingChanges are what was applied and is not in Pebble, oldest first.
+func (d *DB) pendingChanges() []*Changes {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.outstanding[:d.mu.pending:d.mu.pending]
+}
+
 // writePending writes to Pebble what was applied, in one batch. The caller holds applying and closing.
 func (d *DB) writePending() error {
 	d.mu.Lock()

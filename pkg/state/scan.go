@@ -172,8 +172,7 @@ func (s *Store) written(from, to []byte) (rows []overlayRow, next []byte) {
 	}
 	s.scan.overlay = all
 	if sources > 1 {
-		slices.SortStableFunc(all, func(a, b overlayRow) int { return bytes.Compare(a.key, b.key) })
-		all = lastOfEach(all)
+		all = sortedLast(all)
 	}
 	if next != nil {
 		end, _ := slices.BinarySearchFunc(all, next, func(r overlayRow, next []byte) int { return bytes.Compare(r.key, next) })
