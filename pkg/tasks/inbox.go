@@ -31,9 +31,20 @@ type inputBatch struct {
 	end     int64 // the partition's high watermark at the fetch
 }
 
+// bytesOf is the memory that records take.
+func bytesOf(recs []*kgo.Record) int {
+	n := recordBytes * len(recs)
+	for _, r := range recs {
+		n += len(r.Key) + len(r.Value)
+	}
+	return n
+}
+
 // inbox holds a task's input between the consumer's goroutine and the task's own.
 type inbox struct {
+	total  *backlog
 	mu     sync.Mutex
+	atHand int // bytes of batches that the task has taken, until it is done with all of each: their records lie side by side
 	queue  []inputBatch
 	bytes  int // of the batches in it
 	share  int // the bytes at which it was paused
@@ -48,6 +59,7 @@ func (b *inbox) put(in inputBatch, share int, pause func()) {
 	defer b.mu.Unlock()
 	b.queue = append(b.queue, in)
 	b.bytes += in.bytes
+	b.total.add(in.bytes)
 	if (!b.paused || b.let != 0) && b.bytes > share {
 		b.paused, b.let, b.share = true, 0, share
 		pause()
@@ -95,17 +107,28 @@ func (b *inbox) next(resume func()) (inputBatch, bool) {
 
 func (b *inbox) taken(in inputBatch, resume func()) {
 	b.bytes -= in.bytes
+	b.atHand += in.bytes
 	if b.paused && b.bytes <= b.share/2 {
 		b.paused, b.let = false, 0
 		resume()
 	}
 }
 
-// drop forgets everything that waits.
+// done says that the task no longer needs a batch of so many bytes.
+func (b *inbox) done(bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bytes = min(bytes, b.atHand) // the rest was dropped
+	b.atHand -= bytes
+	b.total.add(-bytes)
+}
+
+// drop forgets everything that waits, or that the task has at hand.
 func (b *inbox) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue, b.bytes, b.paused, b.let = nil, 0, false, 0
+	b.total.add(-b.bytes - b.atHand)
+	b.queue, b.bytes, b.atHand, b.paused, b.let = nil, 0, 0, false, 0
 }
 
 // empty says whether nothing waits.

@@ -12,7 +12,8 @@ import (
 // to its task, and between two polls adds and removes partitions. So a poll never brings records of a
 // partition from before it was removed and added again.
 type input struct {
-	cl *kgo.Client
+	cl      *kgo.Client
+	backlog *backlog
 	// onFail is told when a partition cannot be read. It is consumed no more until it is added anew.
 	onFail func(r route, err error)
 
@@ -32,7 +33,7 @@ type route struct {
 }
 
 func newInput(cl *kgo.Client) *input {
-	return &input{cl: cl, routes: map[TopicPartition]route{}}
+	return &input{cl: cl, backlog: newBacklog(), routes: map[TopicPartition]route{}}
 }
 
 // run polls until the context ends.
@@ -47,6 +48,7 @@ func (in *input) run(ctx context.Context) {
 		for _, f := range changes {
 			f()
 		}
+		in.backlog.await(pollCtx)
 		fetches := in.cl.PollRecords(pollCtx, 0)
 		cancel()
 		if fetches.IsClientClosed() {
@@ -120,12 +122,8 @@ func (in *input) deliver(p kgo.FetchTopicPartition) {
 	if len(recs) > 0 {
 		r.next = recs[len(recs)-1].Offset + 1
 		in.routes[tp] = r
-		bytes := recordBytes * len(recs)
-		for _, rec := range recs {
-			bytes += len(rec.Key) + len(rec.Value)
-		}
 		parts := r.task.sub.sources(r.task.id)
-		r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, records: recs, bytes: bytes, end: p.HighWatermark},
+		r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, records: recs, bytes: bytesOf(recs), end: p.HighWatermark},
 			len(parts)*inboxShare(len(in.routes)), func() { in.cl.PauseFetchPartitions(byTopic(parts)) })
 		r.task.box.signal()
 	}

@@ -118,7 +118,7 @@ func (t *task) pickNext(a *processing) bool {
 			if !ok {
 				break
 			}
-			if b = a.wanted(b); len(b.records) > 0 {
+			if b = t.wanted(a, b); len(b.records) > 0 {
 				p.sources[i].take(b)
 			}
 		}
@@ -134,7 +134,9 @@ func (t *task) pickNext(a *processing) bool {
 	}
 	batch := p.sources[source].batch
 	a.batch = batch
-	a.batch.records = batch.records[:n]
+	if a.batch.records = batch.records[:n]; n < len(batch.records) {
+		a.batch.bytes = 0 // they are counted with the last part
+	}
 	p.sources[source].batch.records = batch.records[n:]
 	return true
 }

@@ -105,7 +105,9 @@ func (t *task) processNext() bool {
 		a.batch.records[i] = nil
 		r.Recycle()
 	}
-	a.batch.records = a.batch.records[done:]
+	if a.batch.records = a.batch.records[done:]; len(a.batch.records) == 0 {
+		t.inbox.done(a.batch.bytes)
+	}
 	t.produce(a)
 	if done > 0 {
 		t.clearStall(a)
@@ -126,19 +128,22 @@ func (t *task) nextBatch(a *processing) bool {
 		if !ok {
 			return false
 		}
-		a.batch = a.wanted(b)
+		a.batch = t.wanted(a, b)
 	}
 	return true
 }
 
 // wanted takes from a batch what is not to be processed: records of an earlier activation, and those that were read ahead of
 // the token and that the former owner has processed.
-func (a *processing) wanted(b inputBatch) inputBatch {
+func (t *task) wanted(a *processing, b inputBatch) inputBatch {
 	if b.epoch != a.epoch {
 		b.records = nil
 	}
 	for len(b.records) > 0 && b.records[0].Offset < a.offsets[b.source] {
 		b.records = b.records[1:]
+	}
+	if len(b.records) == 0 {
+		t.inbox.done(b.bytes)
 	}
 	return b
 }

@@ -79,6 +79,9 @@ type failure struct {
 
 func newTask(id assign.TaskID, sub *Subtopology, e *env) *task {
 	t := &task{id: id, sub: sub, env: e, box: newMailbox(), done: make(chan struct{})}
+	if e.input != nil {
+		t.inbox.total = e.input.backlog
+	}
 	t.log = e.cfg.Logger.With("task", id.String())
 	t.ctx, t.cancel = context.WithCancel(e.ctx)
 	t.stats.copyLag.Store(-1)
