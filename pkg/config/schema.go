@@ -160,6 +160,10 @@ func streamsSchema(kind string) object {
 	each := steps.mapping()
 	each["minProperties"], each["maxProperties"] = 1, 1
 	delete(each, "required")
+	scalar := object{"type": []string{"string", "number", "boolean"}}
+	each["properties"].(object)["branch"] = object{"type": "array", "items": object{
+		"type": "object", "properties": object{"name": scalar, "when": scalar}, "required": []string{"name"}, "additionalProperties": false,
+	}}
 	out := one.mapping()
 	out["properties"].(object)["steps"] = object{"type": "array", "items": object{"anyOf": []any{each, object{"enum": topology.StepNames()}}}}
 	if kind == "stream" {

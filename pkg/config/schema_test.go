@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -122,6 +123,46 @@ func TestSchemaKnowsEveryStep(t *testing.T) {
 	for _, name := range topology.StepNames() {
 		if !bytes.Contains(text, []byte(`"`+name+`": {`)) {
 			t.Errorf("the schema says nothing of the step %s", name)
+		}
+	}
+}
+
+// What streams and tables may say is known to the schema.
+func TestSchemaOfTablesWindowsAndJoins(t *testing.T) {
+	const good = `
+app: a
+kafka: {brokers: x}
+tables:
+  - {name: customers, from: {topic: customers, value: json}, store: who}
+  - {name: adults, from: {table: customers}, steps: [filter: value.age >= 18]}
+  - {name: counts, from: {stream: orders, branch: big}, steps: [count: {window: {hopping: 5m, every: 1m, grace: 10s}, emit: close}]}
+streams:
+  - {name: orders, from: {topic: orders, value: json}, steps: [branch: [{name: big, when: value.n > 3}, {name: small}]]}
+  - {name: rest, from: {stream: orders, branch: small}, steps: [to: {topic: small, value: json}]}
+  - {name: all, from: {streams: [visits, clicks]}, steps: [to: {topic: all, value: json}]}
+  - {name: visits, from: {topic: visits, value: json}, steps: [join: {table: adults, type: left, value: other}]}
+  - name: clicks
+    from: {topic: clicks, value: json}
+    steps: [join: {stream: visits, within: 10s, before: 5s, after: 0s, grace: 1s, store: near, value: other}]
+`
+	s := compiled(t)
+	load := func(src string) error {
+		_, err := Parse("app.yaml", []byte(src), lookup, Overrides{})
+		return err
+	}
+	if err := errors.Join(validate(t, s, []byte(good)), load(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{"store: who", "stoer: who"}, {"{table: customers}", "{tabel: customers}"}, {"name: big,", "nam: big,"}, {"{name: small}]", "{}]"},
+		{"within: 10s", "within: [10s]"}, {"type: left", "type: lef"}, {"emit: close", "emit: closed"}, {"tables:", "tabels:"}, {"within:", "wihtin:"},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		if validate(t, s, []byte(bad)) == nil {
+			t.Errorf("the schema takes %q", change[1])
+		}
+		if load(bad) == nil {
+			t.Errorf("Load takes %q", change[1])
 		}
 	}
 }

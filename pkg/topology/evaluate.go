@@ -16,6 +16,7 @@ import (
 // message is one record on its way through a chain. Steps change it in place.
 type message struct {
 	key, value datum
+	other      datum         // what it is joined with
 	old        datum         // of a table: the value before, if what follows wants to know
 	ts         int64         // ms since the epoch: the largest of what went into it
 	window     window.Bounds // of a window's result, also where its key was changed
@@ -57,7 +58,12 @@ func (x *evaluator) fill(e *expression, m *message, acc *datum) (err error) {
 			return err
 		}
 	}
-	if e.uses&^(usesKey|usesValue|usesAcc) == 0 {
+	if e.uses&usesOther != 0 {
+		if x.env["other"], err = m.other.boxed(e.scope.other); err != nil {
+			return err
+		}
+	}
+	if e.uses&^(usesKey|usesValue|usesAcc|usesOther) == 0 {
 		return nil
 	}
 	if e.uses&usesTimestamp != 0 {
@@ -98,6 +104,8 @@ func (e *expression) explain(m *message, err error) error {
 		why = "value is null: "
 	} else if e.uses&usesKey != 0 && m.key.null {
 		why = "key is null: "
+	} else if e.uses&usesOther != 0 && m.other.null {
+		why = "other is null: "
 	}
 	return fmt.Errorf("expression %s: %s%s", e.text, why, message)
 }
@@ -109,6 +117,8 @@ func (x *evaluator) datum(e *expression, m *message, f Format) (datum, error) {
 		return m.value, nil
 	case e.text == "key" && e.scope.key == f:
 		return m.key, nil
+	case e.text == "other" && e.scope.joined && e.scope.other == f:
+		return m.other, nil
 	case e.native.text != nil && f == String && e.covers(m):
 		return textDatum(e.native.text(m)), nil
 	case e.native.whole != nil && f == Int && e.covers(m):

@@ -64,12 +64,13 @@ const (
 	usesOffset
 	usesHeaders
 	usesWindow
+	usesOther
 )
 
 var names = map[string]usage{
 	"key": usesKey, "value": usesValue, "acc": usesAcc, "timestamp": usesTimestamp, "topic": usesTopic,
-	"partition": usesPartition, "offset": usesOffset, "headers": usesHeaders, "window_start": usesWindow, "window_end": usesWindow,
-	"$env": usesWindow | usesKey | usesValue | usesAcc | usesTimestamp | usesTopic | usesPartition | usesOffset | usesHeaders,
+	"partition": usesPartition, "offset": usesOffset, "headers": usesHeaders, "window_start": usesWindow, "window_end": usesWindow, "other": usesOther,
+	"$env": usesOther | usesWindow | usesKey | usesValue | usesAcc | usesTimestamp | usesTopic | usesPartition | usesOffset | usesHeaders,
 }
 
 // scope is what an expression can see.
@@ -77,6 +78,10 @@ type scope struct {
 	key, value Format
 	acc        bool // of the value's format
 	window     bool // the bounds of one
+	joined     bool // there is the value of another stream or table as well
+	other      Format
+	// left and right say that value and other may be missing: they have no type, so that they can be compared with nil.
+	left, right bool
 }
 
 func (s scope) env() types.Map {
@@ -86,6 +91,14 @@ func (s scope) env() types.Map {
 	}
 	if s.acc {
 		env["acc"] = s.value.exprType()
+	}
+	if s.left {
+		env["value"] = types.Any
+	}
+	if s.joined {
+		if env["other"] = s.other.exprType(); s.right {
+			env["other"] = types.Any
+		}
 	}
 	if s.window {
 		env["window_start"], env["window_end"] = types.Int, types.Int
@@ -97,6 +110,12 @@ func (s scope) String() string {
 	text := fmt.Sprintf("key is %s, value is %s", s.key, s.value)
 	if s.acc {
 		text += ", acc is " + s.value.String()
+	}
+	if s.joined {
+		text += ", other is " + s.other.String()
+	}
+	if s.left || s.right {
+		text += "; what is missing is nil"
 	}
 	if s.window {
 		text += ", window_start and window_end are int"

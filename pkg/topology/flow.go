@@ -27,6 +27,7 @@ type flow struct {
 	place
 	seg    *segment
 	branch string // "": the end of the segment
+	read   bool   // a step looks into the table's rows
 	taps   []tap  // in the order in which the file is read
 }
 
@@ -39,9 +40,7 @@ type tap struct {
 // joining is a step with a second input.
 type joining interface {
 	step
-	joins() *flow // the second input
-	// other returns the operator of the second input, once start has been called for the same chain.
-	other(*chain) operator
+	joins() *flow // the second input; start leaves its operator in the chain's others
 }
 
 func (f *flow) String() string {
@@ -84,7 +83,7 @@ func (a *assembly) segment(s *segment, shared bool) *chain {
 		return c
 	}
 	c := &chain{
-		p: a.p, seg: s, assembly: a,
+		p: a.p, seg: s, assembly: a, others: make(map[step]operator),
 		deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0, journaled: s.undoes(shared),
 	}
 	next := a.flow(s.end)
@@ -102,7 +101,7 @@ func (a *assembly) flow(f *flow) operator {
 	for _, t := range f.taps {
 		c := a.segment(t.seg, true)
 		if t.step != nil {
-			outs = append(outs, t.step.other(c))
+			outs = append(outs, c.others[t.step])
 		} else {
 			outs = append(outs, c.first)
 		}

@@ -120,9 +120,12 @@ func (s *StoreSpec) parse(row []byte, ok bool, a *slabs) (stored, error) {
 	if len(row) < stampLen {
 		return stored{}, s.corrupt(row)
 	}
-	d, err := decodeDatum(s.Value, a.copy(row[stampLen:]), true)
-	if err != nil {
-		return stored{}, s.corrupt(row)
+	d := rawDatum(a.copy(row[stampLen:])) // JSON is decoded when something looks into it
+	if s.Value != JSON {
+		var err error
+		if d, err = decodeDatum(s.Value, d.raw, true); err != nil {
+			return stored{}, s.corrupt(row)
+		}
 	}
 	return stored{d, int64(binary.BigEndian.Uint64(row))}, nil
 }

@@ -76,13 +76,34 @@ type StoreSpec struct {
 	Changelog  string
 	Key, Value Format
 	Window     *window.Spec // keys of rows have a window, see window.Spec.ParseRow and window.Result; nil: they have none
+	Buffer     bool         // it holds the records of one side of a join, see window.ParseBuffered
 }
 
 // Ordered reports whether the store has to be an OrderedStore.
-func (s StoreSpec) Ordered() bool { return s.Window != nil }
+func (s StoreSpec) Ordered() bool { return s.Window != nil || s.Buffer }
+
+// RowKey takes the key of a row apart: the key, and the window that it is of, if rows have windows; of a record in a buffer
+// its timestamp is both bounds. It is false for rows that hold no value, but what the store's owner knows of time.
+func (s StoreSpec) RowKey(row []byte) (key []byte, w window.Bounds, ok bool) {
+	switch {
+	case s.Window == nil && !s.Buffer:
+		return row, w, true
+	case !window.Result(row):
+		return nil, w, false
+	case s.Buffer:
+		key, at, ok := window.ParseBuffered(row)
+		return key, window.Bounds{Start: at.Time, End: at.Time}, ok
+	default:
+		return s.Window.ParseRow(row)
+	}
+}
 
 func (s StoreSpec) hashed() string {
-	return fmt.Sprintf("{Name:%s Changelog:%s Key:%v Value:%v}", s.Name, s.Changelog, s.Key, s.Value) + hashedWindow(s.Window)
+	text := fmt.Sprintf("{Name:%s Changelog:%s Key:%v Value:%v}", s.Name, s.Changelog, s.Key, s.Value) + hashedWindow(s.Window)
+	if s.Buffer {
+		text += " buffer"
+	}
+	return text
 }
 
 func hashedWindow(w *window.Spec) string {

@@ -259,18 +259,18 @@ func (a *app) printStore(name string) string {
 	store := a.stores[name].mapStore
 	for _, key := range slices.Sorted(maps.Keys(store)) {
 		v, at := store[key], ""
-		if spec.Window != nil {
-			if key == string(window.ClockKey) {
-				clock, _ := window.ParseClock(v)
-				fmt.Fprintf(&b, "clock: %+v\n", clock)
-			}
-			if !window.Result([]byte(key)) {
-				continue
-			}
-			plain, w, _ := spec.Window.ParseRow([]byte(key))
-			key, at = string(plain), fmt.Sprintf("@%d/%d", w.Start, w.End)
+		if clock, ok := window.ParseClock(v); ok && spec.Ordered() && key == string(window.ClockKey) {
+			fmt.Fprintf(&b, "clock: %+v\n", clock)
+			continue
 		}
-		fmt.Fprintf(&b, "%s%s: %s at %d\n", printData([]byte(key), spec.Key), at, printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))
+		plain, w, ok := spec.RowKey([]byte(key))
+		if !ok {
+			continue
+		}
+		if spec.Window != nil || spec.Buffer {
+			at = fmt.Sprintf("@%d/%d", w.Start, w.End)
+		}
+		fmt.Fprintf(&b, "%s%s: %s at %d\n", printData(plain, spec.Key), at, printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))
 	}
 	return b.String()
 }

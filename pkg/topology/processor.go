@@ -134,7 +134,8 @@ func (p *Processor) Done() int { return p.done }
 type chain struct {
 	p         *Processor
 	seg       *segment
-	assembly  *assembly // while steps are started
+	assembly  *assembly         // while steps are started
+	others    map[step]operator // second inputs of steps
 	first     operator
 	m         message
 	bad       bool // the current record is counted as bad, and has its dead letter

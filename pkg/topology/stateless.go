@@ -117,9 +117,10 @@ func (o *flatMapOperator) process(m *message) error {
 type passing uint8
 
 const (
-	passesAll   passing = iota // records with key and value
-	passesKeys                 // likewise, but the value is left out: the aggregate behind does not look at it
-	passesNulls                // null values too: a table is behind
+	passesAll    passing = iota // records with key and value
+	passesKeys                  // likewise, but the value is left out: the aggregate behind does not look at it
+	passesNulls                 // null values too: a table is behind
+	passesValues                // null keys too: they join nothing, but give a result
 )
 
 // sinkStep writes to a topic, and hands the message on.
@@ -175,7 +176,7 @@ func (o *sinkOperator) process(m *message) error {
 
 // takes tells whether a repartition topic takes m, and counts it if not.
 func (o *sinkOperator) takes(m *message) bool {
-	if o.mode == passesNulls && !m.key.null {
+	if o.mode == passesNulls && !m.key.null || o.mode == passesValues && !m.value.null {
 		return true
 	}
 	return o.p.complete(m)

@@ -28,10 +28,10 @@ type cutter struct {
 	ordinals map[string]int // aggregates so far, by name
 }
 
-var stepNames = []string{"filter", "map", "flat_map", "rekey", "count", "sum", "min", "max", "reduce", "branch", "to"}
+var stepNames = []string{"filter", "map", "flat_map", "rekey", "count", "sum", "min", "max", "reduce", "join", "branch", "to"}
 
 // ofTables are the steps that a table may have.
-var ofTables = map[string]bool{"filter": true, "map": true, "to": true}
+var ofTables = map[string]bool{"filter": true, "map": true, "join": true, "to": true}
 
 // StepNames are the names of all steps.
 func StepNames() []string { return slices.Clone(stepNames) }
@@ -80,6 +80,8 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 		c.flatMap(arg)
 	case "rekey":
 		c.rekey(arg)
+	case "join":
+		c.join(arg, at)
 	case "branch":
 		c.branch(arg, at)
 	case "to":
@@ -341,7 +343,7 @@ func conversion(have, want Format) string {
 
 // finish reports a stream, and steps, that come to nothing.
 func (c *cutter) finish() {
-	taken := slices.ContainsFunc(c.entry.ends, func(f *flow) bool { return len(f.taps) > 0 })
+	taken := slices.ContainsFunc(c.entry.ends, func(f *flow) bool { return len(f.taps) > 0 || f.read })
 	switch {
 	case !c.steps.Exists() || !c.ok:
 	case c.ended != nil:

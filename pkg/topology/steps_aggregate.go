@@ -19,11 +19,10 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 		store = m.Get("store")
 		emit := m.Get("emit")
 		win = m.Get("window")
-		modes := []string{"update", "commit"}
-		if win.Exists() {
-			modes = append(modes, "close")
+		mode := emit.Enum("update", "update", "commit", "close")
+		if mode == "close" && !win.Exists() {
+			emit.Errorf("add a window: {tumbling: 1m}, or take update or commit", "only windows close")
 		}
-		mode := emit.Enum("update", modes...)
 		s.atCommit, s.onClose = mode == "commit", mode == "close"
 		switch name {
 		case "count":
@@ -42,8 +41,9 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	s.store.Name = c.storeName(name, store)
 	s.store.Changelog = ChangelogTopic(c.app, s.store.Name)
 	s.store.Key = c.key
-	changed := c.keyChanged
-	if changed {
+	topic := ""
+	if c.keyChanged {
+		topic = RepartitionTopic(c.app, s.store.Name)
 		mode := passesAll
 		if name == "count" {
 			mode = passesKeys
@@ -51,7 +51,7 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 		c.repartition(s.store.Name, mode)
 	}
 	s.store.Window, s.late = c.windowOf(win)
-	if win.Exists() && s.store.Window == nil || !c.checkName(s.store, changed, store, at) || !c.result(s, text, at) {
+	if win.Exists() && s.store.Window == nil || !c.checkName(s.store, topic, store, at) || !c.result(s, text, at) {
 		return
 	}
 	if s.late != nil {
@@ -153,24 +153,23 @@ func (c *cutter) storeName(step string, node yamlnode.Node) string {
 	return node.String(name)
 }
 
-// checkName reports a name that is taken, or that makes no topic.
-func (c *cutter) checkName(s StoreSpec, repartitioned bool, node, at yamlnode.Node) bool {
+// checkName reports a name that is taken, or that makes no topic; at is where it stands, or should.
+func (b *builder) checkName(s StoreSpec, topic string, node, at yamlnode.Node) bool {
 	if !node.Exists() {
 		node = at
 	}
-	topic := s.Changelog
-	if repartitioned {
-		topic = RepartitionTopic(c.app, s.Name)
+	if topic == "" {
+		topic = s.Changelog
 	}
 	switch {
 	case !legalTopic.MatchString(s.Name):
 		node.Errorf("use letters, digits, '.', '_' and '-'", "%q cannot be a store's name: topics are named after it", s.Name)
 	case len(topic) > maxTopic:
 		node.Errorf("choose a shorter name", "topic %s would have %d characters, Kafka takes %d", topic, len(topic), maxTopic)
-	case c.stores[s.Name]:
+	case b.stores[s.Name]:
 		node.Errorf("give each store a name of its own: {store: ...}", "a second store is called %q", s.Name)
 	default:
-		c.stores[s.Name] = true
+		b.stores[s.Name] = true
 		return true
 	}
 	return false

@@ -8,14 +8,15 @@ func (c *cutter) keep(name, at yamlnode.Node) {
 		c.ok = false
 		return
 	}
-	s := &tableStep{input: c.value}
+	s := &tableStep{}
 	s.store = StoreSpec{Name: name.String(c.name), Key: c.key, Value: c.value}
 	s.store.Changelog = ChangelogTopic(c.app, s.store.Name)
-	changed := c.keyChanged
-	if changed {
+	topic := ""
+	if c.keyChanged {
+		topic = RepartitionTopic(c.app, s.store.Name)
 		c.repartition(s.store.Name, passesNulls)
 	}
-	if !c.checkName(s.store, changed, name, at) {
+	if !c.checkName(s.store, topic, name, at) {
 		c.ok = false
 		return
 	}

@@ -7,7 +7,6 @@ import (
 // tableStep keeps the last value of each key, and hands each change on. A null deletes the row.
 type tableStep struct {
 	store StoreSpec
-	input Format // of the message's value
 }
 
 func (s *tableStep) String() string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -110,6 +111,21 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// What a buffer has of a record is taken apart into what it was made of.
+func TestBufferedKeys(t *testing.T) {
+	p := Place{Time: 1234, Number: 5}
+	for _, key := range []string{"", "k", "k\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
+		for _, row := range [][]byte{p.AppendRecord(nil, []byte(key)), p.AppendEntry(nil, []byte(key)), p.AppendWaiting(nil, []byte(key))} {
+			if k, at, ok := ParseBuffered(row); !ok || string(k) != key || at != p {
+				t.Errorf("%x is %q %+v (%v), want %q %+v", row, k, at, ok, key, p)
+			}
+		}
+	}
+	if at, ok := ParsePlace(p.Append(nil)); !ok || at != p {
+		t.Errorf("clock %+v (%v)", at, ok)
+	}
+}
+
 // FuzzParse reads any bytes as keys of rows, of topics, and as clocks.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("k\x00\x00\x00\x01a12345678"))
@@ -125,5 +141,11 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		ParseClock(b)
+		if key, p, ok := ParseBuffered(b); ok {
+			forms := [][]byte{p.AppendRecord(nil, key), p.AppendEntry(nil, key), p.AppendWaiting(nil, key)}
+			if !bytes.Equal(forms[strings.IndexByte("ktu", b[0])], b) {
+				t.Errorf("%x is %x %+v", b, key, p)
+			}
+		}
 	})
 }
