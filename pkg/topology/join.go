@@ -142,11 +142,8 @@ func (o *tableJoinOperator) process(m *message) error {
 		return err
 	}
 	there, gone := !found.value.null, m.value.null && m.old.null
-	switch {
-	case !there && (gone || o.kind == inner || o.kind == left && !o.mine):
+	if !there && (gone || o.kind == inner || o.kind == left && !o.mine) {
 		return nil // there was no result, and there is none
-	case gone && o.kind == inner:
-		return nil
 	}
 	was, now := m.old, m.value
 	if m.value, err = o.of(m, now, found.value); err != nil {
