@@ -257,7 +257,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		Identity: tasks.Identity{
 			Instance: i.id, Incarnation: inc, Capacity: c.Capacity, Labels: c.Labels, Rack: c.Rack, ConfigHash: lay.hash,
 		},
-		Subtopologies: lay.tasks, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
+		Subtopologies: lay.tasks, Globals: lay.globals, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
 		Offsets: offsets{p.coord}, Logs: logs{p.clients.admin}, Group: member,
 		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member) }, Transactions: transactions,
 		Events: logEvents(i.log, tasks.Join(i.recent.events(), i.opts.Events)), Logger: i.log.With("component", "tasks"),

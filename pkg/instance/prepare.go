@@ -21,11 +21,12 @@ import (
 
 // layout is the topology as it lies on the cluster's topics.
 type layout struct {
-	tasks  []tasks.Subtopology
-	group  []group.Subtopology
-	writes []string                       // topics that tasks write to
-	needs  map[string][]kmsg.ACLOperation // by topic
-	hash   uint64                         // of the configuration and the partition counts: what all members should agree on
+	tasks   []tasks.Subtopology
+	globals []tasks.Global
+	group   []group.Subtopology
+	writes  []string                       // topics that tasks write to
+	needs   map[string][]kmsg.ACLOperation // by topic
+	hash    uint64                         // of the configuration and the partition counts: what all members should agree on
 }
 
 // Needs are what an application needs of its cluster's topics.
@@ -94,6 +95,9 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 		}
 		l.tasks = append(l.tasks, sub)
 		l.group = append(l.group, group.Subtopology{ID: s.ID, Topics: s.Topics(), Partitions: n.Tasks[i], Stateful: s.Stateful})
+	}
+	for _, g := range top.Globals {
+		l.globals = append(l.globals, tasks.Global{Global: g, Partitions: inputs[g.Topic]})
 	}
 	return l, nil
 }

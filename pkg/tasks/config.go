@@ -22,6 +22,12 @@ type Subtopology struct {
 	Stores     []state.StoreSpec // in the order of Subtopology.Stores
 }
 
+// Global is a table that every instance has whole, together with what the cluster says of its topic.
+type Global struct {
+	*topology.Global
+	Partitions int32
+}
+
 // TopicPartition names one partition.
 type TopicPartition struct {
 	Topic     string
@@ -99,6 +105,7 @@ type Identity struct {
 type Config struct {
 	Identity      Identity
 	Subtopologies []Subtopology // by id
+	Globals       []Global
 	Engine        *state.Engine
 	Reader        *state.Reader               // tails changelogs; run by the caller
 	Input         *kgo.Client                 // direct consumer, no partitions yet, no reset offset; closed by the caller

@@ -88,6 +88,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		cpu: make(chan struct{}, m.cfg.Threads), copies: make(chan struct{}, max(1, m.cfg.Threads/2)),
 		failed: func(t *task, err error) { m.box.post(func() { m.failed(t, err) }) },
 	}
+	m.env.globals = newGlobals(m.cfg.Globals, m.cfg.Reader, m.log)
 	in.onFail = func(r route, err error) { m.box.post(func() { m.inputFailed(r, err) }) }
 	if err := m.renewProducer(); err != nil {
 		return err
@@ -100,6 +101,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { in.run(work) })
 	helpers.Go(func() { m.opener.run(work) })
+	helpers.Go(func() { m.env.globals.run(work) })
 
 	m.loop(ctx)
 	m.shutdown()

@@ -62,7 +62,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 		stores[i] = t.db.Store(t.sub.Stores[i].Name)
 	}
 	a := &processing{task: t, epoch: epoch, offsets: offsets, flush: newFlush(len(stores)), takeover: tk, held: t.env.cfg.Transactions != nil}
-	proc, err := t.sub.NewProcessor(stores, a)
+	proc, err := t.sub.NewProcessor(stores, a, t.env.globals.of(t.sub.Globals)...)
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.id, err)
 	}
@@ -92,6 +92,9 @@ func (a *processing) Emit(r *kgo.Record) { a.out = append(a.out, r) }
 func (t *task) processNext() bool {
 	a := t.active
 	if a == nil || !a.admitted || a.stopped || t.waitsFor(time.Now()) > 0 {
+		return false
+	}
+	if len(t.sub.Globals) > 0 && !t.env.globals.loaded(t.box.signal) {
 		return false
 	}
 	if !t.nextBatch(a) {

@@ -65,7 +65,11 @@ type rig struct {
 func newRig(t *testing.T, streams string, partitions int32, change ...func(*Config)) *rig {
 	t.Helper()
 	f := yamlnode.Parse("t.yaml", []byte(streams), nil)
-	top := topology.Parse("app", f.Root())
+	def := topology.Definition{App: "app", Streams: f.Root(), Tables: yamlnode.Absent(f.Root())}
+	if m := f.Root(); m.IsMap() {
+		def.Streams, def.Tables = m.Map().Get("streams"), m.Map().Get("tables")
+	}
+	top := def.Parse()
 	if err := f.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +130,10 @@ func newRig(t *testing.T, streams string, partitions int32, change ...func(*Conf
 			sub.Stores = append(sub.Stores, state.StoreSpec{Name: st.Name, Changelog: st.Changelog, TopicID: c.TopicInfo(st.Changelog).TopicID})
 		}
 		r.cfg.Subtopologies = append(r.cfg.Subtopologies, sub)
+	}
+	for _, g := range top.Globals {
+		create(g.Topic)
+		r.cfg.Globals = append(r.cfg.Globals, Global{Global: g, Partitions: partitions})
 	}
 	for _, f := range change {
 		f(&r.cfg)

@@ -50,11 +50,12 @@ type env struct {
 	cfg *Config
 	ctx context.Context
 	// failed tells the manager that the task cannot go on and must be closed.
-	failed func(t *task, err error)
-	cpu    chan struct{} // one slot for each task that may process at one time
-	copies chan struct{} // the same for copies, so that warming up does not starve processing
-	input  *input
-	totals *totals
+	failed  func(t *task, err error)
+	cpu     chan struct{} // one slot for each task that may process at one time
+	copies  chan struct{} // the same for copies, so that warming up does not starve processing
+	input   *input
+	globals *globals
+	totals  *totals
 
 	producer *kgo.Client  // of the manager's loop; tasks keep the one that they became active with
 	wrote    atomic.Bool  // something was produced in the present transaction

@@ -198,6 +198,11 @@ func (b *builder) connect() []*Subtopology {
 
 func (s *Subtopology) add(seg *segment) {
 	s.segments = append(s.segments, seg)
+	for _, g := range seg.globals {
+		if !slices.Contains(s.Globals, g) {
+			s.Globals = append(s.Globals, g)
+		}
+	}
 	if seg.reads() && !slices.ContainsFunc(s.Sources, func(o Source) bool { return o.Topic == seg.source.Topic }) {
 		s.Sources = append(s.Sources, seg.source)
 	}

@@ -157,6 +157,10 @@ func (c *cutter) flow(n yamlnode.Node, table bool, branch yamlnode.Node) *flow {
 		n.Errorf("write to a topic and read that, if it is meant", "%s %s takes its own records up", c.entry.kind(), c.name)
 		return nil
 	}
+	if e.global != nil {
+		n.Errorf("leave global out, if it is to be a table like others", "a global table can only be joined with streams")
+		return nil
+	}
 	return e.end(n, branch)
 }
 

@@ -13,6 +13,7 @@ import (
 type Topology struct {
 	App           string
 	Subtopologies []*Subtopology // Subtopologies[i].ID is i
+	Globals       []*Global      // tables that every instance has whole
 }
 
 // Subtopology is a part whose steps follow each other without a topic between them. Each of its partitions
@@ -21,8 +22,9 @@ type Subtopology struct {
 	ID       int32
 	Sources  []Source
 	Stores   []StoreSpec
-	Sinks    []Sink // each topic once
-	Stateful bool   // has stores
+	Sinks    []Sink    // each topic once
+	Stateful bool      // has stores
+	Globals  []*Global // that its steps look into
 	segments []*segment
 }
 
@@ -134,6 +136,7 @@ type segment struct {
 	old        bool    // what follows wants to know what a table's rows were before
 	steps      []step
 	stores     []StoreSpec
+	globals    []*Global
 	sinks      []Sink
 	uses       usage // what the expressions look at while key and value are those of the source
 	at         position
@@ -159,13 +162,18 @@ func (s *Subtopology) Topics() []string {
 
 // Inputs lists the topics that the application reads and does not create.
 func (t *Topology) Inputs() []string {
-	return t.topics(func(s *Subtopology, add func(string)) {
+	inputs := t.topics(func(s *Subtopology, add func(string)) {
 		for _, source := range s.Sources {
 			if !source.Internal {
 				add(source.Topic)
 			}
 		}
 	})
+	for _, g := range t.Globals {
+		inputs = append(inputs, g.Topic)
+	}
+	slices.Sort(inputs)
+	return slices.Compact(inputs)
 }
 
 // Formats are the formats in which the first stream that reads the topic takes its keys and values.
@@ -175,6 +183,11 @@ func (t *Topology) Formats(input string) (key, value Format) {
 			if seg.reads() && seg.source.Topic == input {
 				return seg.key, seg.value
 			}
+		}
+	}
+	for _, g := range t.Globals {
+		if g.Topic == input {
+			return g.Key, g.Value
 		}
 	}
 	return String, String
@@ -276,6 +289,9 @@ func (t *Topology) Hash() uint64 {
 				_, _ = fmt.Fprintf(h, "%s %v\n", text, seg.table)
 			}
 		}
+	}
+	for _, g := range t.Globals {
+		_, _ = fmt.Fprintf(h, "global %s %s %s %s\n", g.Name, g.Topic, g.Key, g.Value)
 	}
 	return h.Sum64()
 }

@@ -58,7 +58,7 @@ func (d Definition) Parse() *Topology {
 	if d.Streams.Problems() != before {
 		return nil
 	}
-	return &Topology{App: d.App, Subtopologies: b.connect()}
+	return &Topology{App: d.App, Subtopologies: b.connect(), Globals: b.globals}
 }
 
 // builder collects the segments of all streams and tables; those that others take their records from come before these.
@@ -66,6 +66,7 @@ type builder struct {
 	app      string
 	prefix   string // of the topics that the file names
 	segments []*segment
+	globals  []*Global
 	all      []*entry // in the file's order, tables last
 	entries  map[string]*entry
 	cutters  []*cutter
@@ -81,13 +82,14 @@ type placedSink struct {
 
 // entry is a stream or a table of the file.
 type entry struct {
-	node  yamlnode.Node
-	m     *yamlnode.Map
-	name  string
-	table bool
-	index int
-	state entryState
-	ends  []*flow // behind its last step, or its branches; none if it is wrong
+	node   yamlnode.Node
+	m      *yamlnode.Map
+	name   string
+	table  bool
+	index  int
+	state  entryState
+	global *Global // nil: it is none
+	ends   []*flow // behind its last step, or its branches; none if it is wrong
 }
 
 type entryState uint8
@@ -143,6 +145,12 @@ func (b *builder) read(e *entry) {
 		c.steps, c.store = e.m.Get("steps"), e.m.Get("store")
 	} else {
 		c.steps = e.m.Require("steps", "list what to do with its records: steps: [...]")
+	}
+	if e.table && e.m.Get("global").Bool(false) {
+		c.global(from)
+		e.m.Done()
+		e.state = done
+		return
 	}
 	c.from(from)
 	e.m.Done()

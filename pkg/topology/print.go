@@ -25,6 +25,9 @@ func (t *Topology) String() string {
 			}
 		}
 	}
+	for _, g := range t.Globals {
+		fmt.Fprintf(&b, "\nglobal table %s\n    from %s (key %s, value %s)\n", g.Name, g.Topic, g.Key, g.Value)
+	}
 	return b.String()
 }
 

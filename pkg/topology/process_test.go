@@ -68,7 +68,8 @@ type app struct {
 	top     *Topology
 	procs   []*Processor
 	stores  map[string]changedStore
-	pending []*kgo.Record // emitted and not looked at yet
+	globals map[string]*GlobalTable // by topic
+	pending []*kgo.Record           // emitted and not looked at yet
 	offset  int64
 }
 
@@ -76,14 +77,21 @@ func (a *app) Emit(r *kgo.Record) { a.pending = append(a.pending, r) }
 
 func newApp(t testing.TB, src string) *app {
 	t.Helper()
-	a := &app{top: parse(t, src), stores: make(map[string]changedStore)}
+	a := &app{top: parse(t, src), stores: make(map[string]changedStore), globals: make(map[string]*GlobalTable)}
+	for _, g := range a.top.Globals {
+		a.globals[g.Topic] = NewGlobalTable()
+	}
 	for _, s := range a.top.Subtopologies {
 		var stores []Store
 		for _, spec := range s.Stores {
 			a.stores[spec.Name] = newChangedStore()
 			stores = append(stores, a.stores[spec.Name])
 		}
-		p, err := s.NewProcessor(stores, a)
+		var globals []*GlobalTable
+		for _, g := range s.Globals {
+			globals = append(globals, a.globals[g.Topic])
+		}
+		p, err := s.NewProcessor(stores, a, globals...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,6 +122,9 @@ func (a *app) drain() (out []*kgo.Record, err error) {
 }
 
 func (a *app) consume(r *kgo.Record) error {
+	if g := a.globals[r.Topic]; g != nil {
+		g.Put(r.Key, r.Value)
+	}
 	for i, s := range a.top.Subtopologies {
 		for j, source := range s.Sources {
 			if source.Topic == r.Topic {

@@ -50,6 +50,7 @@ type Processor struct {
 	Late      uint64     // records that came too late for every window
 	chains    [][]*chain // by source
 	stores    map[string]Store
+	globals   map[string]*GlobalTable
 	late      map[string]*emitter // by store, of the aggregates whose results wait for a commit
 	current   *chain              // whose record is processed, or whose results are sent on
 	rollbacks uint64              // that have changed stores
@@ -61,17 +62,21 @@ type Processor struct {
 	done      int
 }
 
-// NewProcessor makes a processor for one task of s; stores are in the order of s.Stores.
-func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, error) {
+// NewProcessor makes a processor for one task of s; stores are in the order of s.Stores, and global tables in that of s.Globals.
+func (s *Subtopology) NewProcessor(stores []Store, out Output, globals ...*GlobalTable) (*Processor, error) {
 	if len(stores) != len(s.Stores) {
 		return nil, fmt.Errorf("subtopology %d has %d stores, got %d", s.ID, len(s.Stores), len(stores))
 	}
+	if len(globals) != len(s.Globals) {
+		return nil, fmt.Errorf("subtopology %d looks into %d global tables, got %d", s.ID, len(s.Globals), len(globals))
+	}
 	p := &Processor{
-		chains: make([][]*chain, len(s.Sources)),
-		stores: make(map[string]Store, len(stores)),
-		late:   make(map[string]*emitter),
-		out:    out,
-		eval:   evaluator{env: make(map[string]any)},
+		globals: make(map[string]*GlobalTable, len(globals)),
+		chains:  make([][]*chain, len(s.Sources)),
+		stores:  make(map[string]Store, len(stores)),
+		late:    make(map[string]*emitter),
+		out:     out,
+		eval:    evaluator{env: make(map[string]any)},
 	}
 	p.slabs.from, _ = out.(Records)
 	for i, spec := range s.Stores {
@@ -79,6 +84,9 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output) (*Processor, erro
 		if _, ok := stores[i].(OrderedStore); spec.Ordered() && !ok {
 			return nil, fmt.Errorf("store %s needs to be read in order of its keys", spec.Name)
 		}
+	}
+	for i, g := range s.Globals {
+		p.globals[g.Name] = globals[i]
 	}
 	a := &assembly{p: p, chains: make(map[*segment]*chain)}
 	for i, source := range s.Sources {

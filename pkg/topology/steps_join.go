@@ -8,8 +8,8 @@ import (
 
 // joinFields are what a join says.
 type joinFields struct {
-	table, stream, branch, kind, value, within, before, after, grace, store yamlnode.Node
-	older, younger, patience                                                int64 // ms, as within, before, after and grace say
+	table, stream, branch, kind, value, key, within, before, after, grace, store yamlnode.Node
+	older, younger, patience                                                     int64 // ms, as within, before, after and grace say
 }
 
 // join adds a join with a table or with another stream.
@@ -21,7 +21,7 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 	}
 	m := arg.Map()
 	f := joinFields{
-		table: m.Get("table"), stream: m.Get("stream"), branch: m.Get("branch"), kind: m.Get("type"),
+		table: m.Get("table"), stream: m.Get("stream"), branch: m.Get("branch"), kind: m.Get("type"), key: m.Get("key"),
 		value:  m.Require("value", "say what the result is: value is this side's, other the other's, e.g. value: '{\"order\": value, \"customer\": other}'"),
 		within: m.Get("within"), before: m.Get("before"), after: m.Get("after"), grace: m.Get("grace"), store: m.Get("store"),
 	}
@@ -49,6 +49,14 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 	}
 	if c.table && f.stream.Exists() {
 		f.stream.Errorf("join it as a stream: streams: [{name: ..., from: {table: "+c.name+"}, steps: [...]}]", "a table cannot be joined with a stream")
+		return
+	}
+	if g := c.globalNamed(f.table); g != nil {
+		c.joinGlobal(j, g, &f)
+		return
+	}
+	if f.key.Exists() {
+		f.key.Errorf("change the key before: - rekey: ...", "only a join with a global table looks for another key")
 		return
 	}
 	n := f.table

@@ -23,9 +23,10 @@ type Driver struct {
 	cfg     Config
 	engine  *state.Engine
 	tasks   []*task
-	readers map[string][]reader // by topic
-	offsets map[string]int64    // by topic: the next one
-	queue   []*kgo.Record       // written, and not read yet by whom it concerns
+	globals map[string]*topology.GlobalTable // by topic
+	readers map[string][]reader              // by topic
+	offsets map[string]int64                 // by topic: the next one
+	queue   []*kgo.Record                    // written, and not read yet by whom it concerns
 	written map[string][]written
 	formats formats
 	input   int   // number of the current one, from 0
@@ -53,6 +54,10 @@ func New(cfg Config) (*Driver, error) {
 	d := &Driver{
 		cfg: cfg, engine: engine, formats: formatsOf(cfg.Topology), input: -1,
 		readers: make(map[string][]reader), offsets: make(map[string]int64), written: make(map[string][]written),
+		globals: make(map[string]*topology.GlobalTable),
+	}
+	for _, g := range cfg.Topology.Globals {
+		d.globals[g.Topic] = topology.NewGlobalTable()
 	}
 	for _, sub := range cfg.Topology.Subtopologies {
 		t, err := d.open(sub)
@@ -82,7 +87,7 @@ func (d *Driver) Pipe(r Record) error {
 
 // PipeRaw is Pipe for a record whose bytes are given. They must stay as they are.
 func (d *Driver) PipeRaw(rec *kgo.Record) error {
-	if len(d.readers[rec.Topic]) == 0 {
+	if len(d.readers[rec.Topic]) == 0 && d.globals[rec.Topic] == nil {
 		return fmt.Errorf("no stream reads topic %q", rec.Topic)
 	}
 	d.input++
@@ -120,7 +125,7 @@ func (d *Driver) Commit() error {
 // Emit takes a record that a task writes: it is part of topology.Output.
 func (d *Driver) Emit(r *kgo.Record) {
 	d.written[r.Topic] = append(d.written[r.Topic], written{rec: r, input: d.input})
-	if len(d.readers[r.Topic]) > 0 {
+	if len(d.readers[r.Topic]) > 0 || d.globals[r.Topic] != nil {
 		d.queue = append(d.queue, r)
 	}
 }
@@ -133,6 +138,9 @@ func (d *Driver) drain() error {
 		d.queue = d.queue[1:]
 		rec.Partition, rec.Offset = 0, d.offsets[rec.Topic]
 		d.offsets[rec.Topic]++
+		if g := d.globals[rec.Topic]; g != nil {
+			g.Put(rec.Key, rec.Value)
+		}
 		for _, r := range d.readers[rec.Topic] {
 			err := r.task.proc.Process(r.source, []*kgo.Record{&rec})
 			var bad *topology.RecordError

@@ -33,7 +33,11 @@ func (d *Driver) open(sub *topology.Subtopology) (*task, error) {
 		}
 	}
 	var err error
-	t.proc, err = sub.NewProcessor(stores, d)
+	globals := make([]*topology.GlobalTable, len(sub.Globals))
+	for i, g := range sub.Globals {
+		globals[i] = d.globals[g.Topic]
+	}
+	t.proc, err = sub.NewProcessor(stores, d, globals...)
 	return t, err
 }
 

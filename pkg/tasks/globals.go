@@ -1,0 +1,141 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/streamworker/streamworker/pkg/state"
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// globals keeps the global tables of the instance: it reads their topics from the start, and goes on reading. Tasks that
+// look into them wait until all were read to the end that they had then.
+type globals struct {
+	specs  []Global
+	reader *state.Reader
+	log    *slog.Logger
+	tables map[string]*topology.GlobalTable
+	box    *mailbox
+
+	mu      sync.Mutex
+	behind  map[TopicPartition]int64 // where a partition has to get; -1: not known yet
+	waiting []func()                 // told when nothing is behind
+}
+
+func newGlobals(specs []Global, r *state.Reader, log *slog.Logger) *globals {
+	g := &globals{specs: specs, reader: r, log: log, tables: make(map[string]*topology.GlobalTable), box: newMailbox(), behind: make(map[TopicPartition]int64)}
+	for _, s := range specs {
+		g.tables[s.Name] = topology.NewGlobalTable()
+		for p := range s.Partitions {
+			g.behind[TopicPartition{s.Topic, p}] = -1
+		}
+	}
+	return g
+}
+
+// of returns the tables of a subtopology.
+func (g *globals) of(specs []*topology.Global) []*topology.GlobalTable {
+	out := make([]*topology.GlobalTable, len(specs))
+	for i, s := range specs {
+		out[i] = g.tables[s.Name]
+	}
+	return out
+}
+
+// loaded tells whether the tables can be used. If not, wake is called once they can.
+func (g *globals) loaded(wake func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.behind) == 0 {
+		return true
+	}
+	g.waiting = append(g.waiting, wake)
+	return false
+}
+
+// run reads until the context ends.
+func (g *globals) run(ctx context.Context) {
+	for _, s := range g.specs {
+		for p := range s.Partitions {
+			g.read(s, p, 0)
+			g.reader.Urgent(s.Topic, p, true)
+		}
+	}
+	for {
+		select {
+		case <-g.box.wake:
+			for _, f := range g.box.take() {
+				f()
+			}
+		case <-ctx.Done():
+			for _, s := range g.specs {
+				for p := range s.Partitions {
+					g.reader.Remove(s.Topic, p)
+				}
+			}
+			return
+		}
+	}
+}
+
+func (g *globals) read(s Global, partition int32, from int64) {
+	g.reader.Add(s.Topic, partition, from, func(b state.Batch) {
+		if !g.box.post(func() { g.apply(s, b) }) {
+			b.Done()
+		}
+	})
+}
+
+// apply takes a batch into its table.
+func (g *globals) apply(s Global, b state.Batch) {
+	defer b.Done()
+	if b.Err != nil {
+		g.readError(s, b)
+		return
+	}
+	table := g.tables[s.Name]
+	for _, r := range b.Records {
+		table.Put(r.Key, r.Value)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tp := TopicPartition{b.Topic, b.Partition}
+	until, behind := g.behind[tp]
+	if !behind {
+		return
+	}
+	if until < 0 {
+		until = b.HighWatermark
+	}
+	if g.behind[tp] = until; b.Next < until {
+		return
+	}
+	delete(g.behind, tp)
+	g.reader.Urgent(b.Topic, b.Partition, false)
+	if len(g.behind) == 0 {
+		for _, wake := range g.waiting {
+			wake()
+		}
+		g.waiting = nil
+	}
+}
+
+// readError goes on where the log begins, if it begins elsewhere by now.
+func (g *globals) readError(s Global, b state.Batch) {
+	switch {
+	case errors.Is(b.Err, state.ErrTopicChanged):
+		g.log.Warn("the topic of a global table was created anew; what it held of it goes as it is overwritten", "table", s.Name, "topic", b.Topic)
+		g.again(s, b.Partition, 0)
+	case errors.Is(b.Err, state.ErrOutOfRange):
+		g.again(s, b.Partition, b.LogStart)
+	default:
+		g.log.Error("a global table cannot be read", "table", s.Name, "topic", b.Topic, "partition", b.Partition, "error", b.Err)
+	}
+}
+
+func (g *globals) again(s Global, partition int32, from int64) {
+	g.reader.Remove(s.Topic, partition)
+	g.read(s, partition, from)
+}

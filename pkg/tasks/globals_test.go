@@ -1,0 +1,57 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Tasks that look into a global table wait until it is there, whole, and then see what changes.
+func TestGlobalTable(t *testing.T) {
+	r := newRig(t, `
+tables:
+  - {name: names, from: {topic: names, value: int}, global: true}
+streams:
+  - name: s
+    from: {topic: in}
+    steps:
+      - join: {table: names, key: value, type: left, value: 'int(other ?? -1)'}
+      - to: {topic: out, value: int}
+`, 3)
+	produce := func(topic string, partition int32, key, value []byte) {
+		t.Helper()
+		rec := &kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Timestamp: time.UnixMilli(1)}
+		if err := r.client.ProduceSync(context.Background(), rec).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	number := func(n int) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, byte(n)} }
+	for i := range 30 {
+		produce("names", int32(i%3), fmt.Append(nil, "n", i), number(i))
+	}
+	want := map[string]int64{}
+	for i := range 30 {
+		produce("in", 0, fmt.Append(nil, "k", i), fmt.Append(nil, "n", i))
+		want[fmt.Sprint("k", i)] = int64(i)
+	}
+	r.start()
+	r.plan(1, own(id(0)))
+	r.awaitCommitted(0, 30)
+	produce("names", 1, []byte("n1"), number(100))
+	produce("names", 2, []byte("n2"), nil)
+	r.await("the changes are there", func() bool {
+		table := r.m.env.globals.tables["names"]
+		return table.Get([]byte("n2")) == nil && string(table.Get([]byte("n1"))) == string(number(100))
+	})
+	produce("in", 0, []byte("k1"), []byte("n1"))
+	produce("in", 0, []byte("k2"), []byte("n2"))
+	want["k1"], want["k2"] = 100, -1
+	r.awaitCommitted(0, 32)
+	if got, _ := r.counts("out"); !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
