@@ -78,21 +78,31 @@ type StoreSpec struct {
 	Changelog  string
 	Key, Value Format
 	Window     *window.Spec // keys of rows have a window, see window.Spec.ParseRow and window.Result; nil: they have none
-	Buffer     bool         // it holds the records of one side of a join, see window.ParseBuffered
+	Layout     Layout       // of rows without a window
 }
 
+// Layout says what the rows of a store are.
+type Layout uint8
+
+// The layouts.
+const (
+	Rows   Layout = iota // a key and its value
+	Buffer               // the records of one side of a join, see window.ParseBuffered
+	Index                // subscriptions by foreign key, see foreign.go
+)
+
 // Ordered reports whether the store has to be an OrderedStore.
-func (s StoreSpec) Ordered() bool { return s.Window != nil || s.Buffer }
+func (s StoreSpec) Ordered() bool { return s.Window != nil || s.Layout != Rows }
 
 // RowKey takes the key of a row apart: the key, and the window that it is of, if rows have windows; of a record in a buffer
 // its timestamp is both bounds. It is false for rows that hold no value, but what the store's owner knows of time.
 func (s StoreSpec) RowKey(row []byte) (key []byte, w window.Bounds, ok bool) {
 	switch {
-	case s.Window == nil && !s.Buffer:
+	case s.Window == nil && s.Layout == Rows:
 		return row, w, true
-	case !window.Result(row):
+	case s.Layout == Index, !window.Result(row):
 		return nil, w, false
-	case s.Buffer:
+	case s.Layout == Buffer:
 		key, at, ok := window.ParseBuffered(row)
 		return key, window.Bounds{Start: at.Time, End: at.Time}, ok
 	default:
@@ -102,8 +112,8 @@ func (s StoreSpec) RowKey(row []byte) (key []byte, w window.Bounds, ok bool) {
 
 func (s StoreSpec) hashed() string {
 	text := fmt.Sprintf("{Name:%s Changelog:%s Key:%v Value:%v}", s.Name, s.Changelog, s.Key, s.Value) + hashedWindow(s.Window)
-	if s.Buffer {
-		text += " buffer"
+	if s.Layout != Rows {
+		text += fmt.Sprintf(" layout %d", s.Layout)
 	}
 	return text
 }

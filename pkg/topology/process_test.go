@@ -278,7 +278,7 @@ func (a *app) printStore(name string) string {
 		if !ok {
 			continue
 		}
-		if spec.Window != nil || spec.Buffer {
+		if spec.Window != nil || spec.Layout == Buffer {
 			at = fmt.Sprintf("@%d/%d", w.Start, w.End)
 		}
 		fmt.Fprintf(&b, "%s%s: %s at %d\n", printData(plain, spec.Key), at, printData(v[stampLen:], spec.Value), int64(binary.BigEndian.Uint64(v)))

@@ -8,8 +8,8 @@ import (
 
 // joinFields are what a join says.
 type joinFields struct {
-	table, stream, branch, kind, value, key, within, before, after, grace, store yamlnode.Node
-	older, younger, patience                                                     int64 // ms, as within, before, after and grace say
+	table, stream, branch, kind, value, key, on, within, before, after, grace, store yamlnode.Node
+	older, younger, patience                                                         int64 // ms, as within, before, after and grace say
 }
 
 // join adds a join with a table or with another stream.
@@ -21,7 +21,7 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 	}
 	m := arg.Map()
 	f := joinFields{
-		table: m.Get("table"), stream: m.Get("stream"), branch: m.Get("branch"), kind: m.Get("type"), key: m.Get("key"),
+		table: m.Get("table"), stream: m.Get("stream"), branch: m.Get("branch"), kind: m.Get("type"), key: m.Get("key"), on: m.Get("on"),
 		value:  m.Require("value", "say what the result is: value is this side's, other the other's, e.g. value: '{\"order\": value, \"customer\": other}'"),
 		within: m.Get("within"), before: m.Get("before"), after: m.Get("after"), grace: m.Get("grace"), store: m.Get("store"),
 	}
@@ -41,7 +41,7 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 		return
 	}
 	if f.table.Exists() {
-		for _, n := range []yamlnode.Node{f.branch, f.within, f.before, f.after, f.grace, f.store} {
+		for _, n := range []yamlnode.Node{f.branch, f.within, f.before, f.after, f.grace} {
 			if n.Exists() {
 				n.Errorf("leave it out", "a join with a table has none")
 			}
@@ -59,6 +59,10 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 		f.key.Errorf("change the key before: - rekey: ...", "only a join with a global table looks for another key")
 		return
 	}
+	if f.on.Exists() && !c.table {
+		f.on.Errorf("rekey before: - rekey: ...", "only a table is joined by a foreign key")
+		return
+	}
 	n := f.table
 	if f.stream.Exists() {
 		n = f.stream
@@ -69,6 +73,8 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 		c.ok = false
 	case with.window != nil:
 		n.Errorf("read it as a stream, and leave the window out: - rekey: key", "the keys of %s have a window", with)
+	case f.on.Exists():
+		c.joinForeign(j, with, &f)
 	case with.key != c.key:
 		n.Errorf("give both keys the same format by a rekey before", "the key is %s here, that of %s is %s", c.key, with, with.key)
 	case f.table.Exists():

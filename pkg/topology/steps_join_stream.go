@@ -37,7 +37,7 @@ func (c *cutter) joinStream(j joined, with *flow, f *joinFields, at yamlnode.Nod
 
 // bufferOf is the store of one side.
 func (c *cutter) bufferOf(name string, key, value Format) StoreSpec {
-	return StoreSpec{Name: name, Changelog: ChangelogTopic(c.app, name), Key: key, Value: value, Buffer: true}
+	return StoreSpec{Name: name, Changelog: ChangelogTopic(c.app, name), Key: key, Value: value, Layout: Buffer}
 }
 
 // joinMode is what a repartition topic in front of a join takes; alone says that a record without a counterpart counts.
