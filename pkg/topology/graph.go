@@ -16,10 +16,17 @@ type GraphPart struct {
 
 // GraphNode is a step or a topic.
 type GraphNode struct {
-	ID       string `json:"id"`
-	Label    string `json:"label"`
-	Internal bool   `json:"internal,omitempty"` // of a topic: a repartition topic
-	Store    string `json:"store,omitempty"`    // of a step: the store that it keeps
+	ID       string       `json:"id"`
+	Label    string       `json:"label"`
+	Internal bool         `json:"internal,omitempty"` // of a topic: a repartition topic
+	Stream   string       `json:"stream,omitempty"`   // of a step: the stream or table that it belongs to, e.g. "stream lines"
+	Stores   []GraphStore `json:"stores,omitempty"`   // of a step: those that it keeps
+}
+
+// GraphStore is a store of a step.
+type GraphStore struct {
+	Name      string `json:"name"`
+	Changelog string `json:"changelog"` // topic
 }
 
 // GraphEdge is an arrow between two nodes.
@@ -37,7 +44,11 @@ func (t *Topology) Graph() Graph {
 		part := GraphPart{ID: s.ID, Stateful: s.Stateful, Steps: []GraphNode{}}
 		d := s.drawing(topics.id)
 		for _, b := range d.boxes {
-			part.Steps = append(part.Steps, GraphNode{ID: b.id, Label: b.label, Store: b.store})
+			node := GraphNode{ID: b.id, Label: b.label, Stream: b.stream}
+			for _, store := range b.stores {
+				node.Stores = append(node.Stores, GraphStore{Name: store.Name, Changelog: store.Changelog})
+			}
+			part.Steps = append(part.Steps, node)
 		}
 		for _, e := range d.edges {
 			g.Edges = append(g.Edges, GraphEdge{From: e.from, To: e.to})

@@ -35,7 +35,11 @@ func (t *Topology) String() string {
 type edge struct{ from, to string }
 
 // box is a step in a drawing.
-type box struct{ id, label, store string }
+type box struct {
+	id, label string
+	stream    string // or table, to which the step belongs
+	stores    []StoreSpec
+}
 
 // drawing is a subtopology as boxes and arrows; topics are nodes shared by all of them.
 type drawing struct {
@@ -64,6 +68,9 @@ func (s *Subtopology) drawing(topic func(string) string) drawing {
 				ids = []string{boxID(s.ID, i, j)}
 			}
 		}
+		if seg.copies() {
+			ids = []string{copyID(s.ID, i)}
+		}
 		ends[seg] = ids
 		return ids
 	}
@@ -75,15 +82,20 @@ func (s *Subtopology) drawing(topic func(string) string) drawing {
 		for _, f := range seg.follows {
 			from = append(from, last(f.seg)...)
 		}
-		texts := seg.stepTexts()
+		texts, stream := seg.stepTexts(), seg.kind()+" "+seg.stream
+		if seg.copies() {
+			d.boxes = append(d.boxes, box{id: copyID(s.ID, i), label: "copy", stream: stream})
+			d.connect(from, copyID(s.ID, i))
+			from = []string{copyID(s.ID, i)}
+		}
 		for j, one := range seg.steps {
 			if sink, ok := one.(*sinkStep); ok {
 				d.connect(from, topic(sink.Topic))
 				continue
 			}
-			b := box{id: boxID(s.ID, i, j), label: texts[j]}
+			b := box{id: boxID(s.ID, i, j), label: texts[j], stream: stream}
 			if k, ok := one.(keeping); ok {
-				b.store = k.keeps()[0].Name
+				b.stores = k.keeps()
 			}
 			d.boxes = append(d.boxes, b)
 			d.connect(from, b.id)
@@ -100,6 +112,13 @@ func (s *Subtopology) drawing(topic func(string) string) drawing {
 type keeping interface{ keeps() []StoreSpec }
 
 func boxID(sub int32, segment, step int) string { return fmt.Sprintf("s%d_%d_%d", sub, segment, step) }
+
+func copyID(sub int32, segment int) string { return fmt.Sprintf("s%d_%d", sub, segment) }
+
+// copies reports whether the segment does nothing but write, so that it has no step to be drawn.
+func (s *segment) copies() bool {
+	return !slices.ContainsFunc(s.steps, func(one step) bool { _, ok := one.(*sinkStep); return !ok })
+}
 
 func (d *drawing) connect(from []string, to string) {
 	for _, id := range from {

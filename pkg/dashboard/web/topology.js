@@ -80,10 +80,11 @@ function drawCard(n) {
   n.steps.forEach((step, i) => {
     const y = sizes.card.head + (i + 0.5) * sizes.card.line;
     const text = step.label.replace(/ \(store .*\)$/, '');
-    const row = s('g', { class: step.store ? 'step keeps' : 'step' }, s('title', {}, step.label),
-      s('text', { x: 12, y, 'dominant-baseline': 'central' }, cut(text, step.store ? letters.step - step.store.length - 3 : letters.step)));
-    if (step.store) {
-      row.append(s('text', { x: n.w - 12, y, class: 'store', 'text-anchor': 'end', 'dominant-baseline': 'central' }, `▤ ${cut(step.store, 16)}`));
+    const store = (step.stores ?? []).map((one) => one.name).join(', ');
+    const row = s('g', { class: store ? 'step keeps' : 'step' }, s('title', {}, step.label),
+      s('text', { x: 12, y, 'dominant-baseline': 'central' }, cut(text, store ? letters.step - Math.min(store.length, 16) - 3 : letters.step)));
+    if (store) {
+      row.append(s('text', { x: n.w - 12, y, class: 'store', 'text-anchor': 'end', 'dominant-baseline': 'central' }, `▤ ${cut(store, 16)}`));
     }
     g.append(row);
   });

@@ -42,8 +42,9 @@ func (s *scene) add(id string, shape *shape, part int) {
 // other, so that arrows from and to topics pass by it.
 func (s *scene) placeSteps(index int, part topology.GraphPart) box {
 	whole := box{w: width([]string{fmt.Sprintf("subtopology %d, stateless", part.ID)}), h: caption}
+	first := firsts(part.Steps)
 	for _, n := range part.Steps {
-		s.add(n.ID, newStep(n), index)
+		s.add(n.ID, newStep(n, first[n.ID]), index)
 	}
 	for i, steps := range connected(part.Steps, s.graph.Edges) {
 		if i > 0 {
@@ -159,28 +160,92 @@ func (s *scene) writeEdge(b *strings.Builder, e topology.GraphEdge) {
 		for _, p := range s.inner[[2]string{e.From, e.To}] {
 			route = append(route, point{p.x + part.x + padding, p.y + part.y})
 		}
-		writePath(b, append(route, point{to.x + to.w/2, to.y}), true)
+		writeDown(b, append(route, point{to.x + to.w/2, to.y}))
 		return
 	}
-	route := append([]point{{from.x + from.w, from.y + from.h/2}}, s.routes[pair]...)
-	writePath(b, append(route, point{to.x, to.y + to.h/2}), false)
+	route := s.leave(e.From)
+	straight := len(route) - 1
+	route = append(append(route, s.routes[pair]...), s.enter(e.To)...)
+	writePath(b, route, straight, len(s.routes[pair]))
 }
 
-// writePath draws a smooth line through the points; the stretches between layers are curves, those within one straight.
-func writePath(b *strings.Builder, route []point, down bool) {
+// leave is how an arrow gets out of a shape to the right: below its row, if others stand in the way.
+func (s *scene) leave(id string) []point {
+	from := s.shapes[id]
+	bottom, blocked := from.y+from.h, false
+	for _, other := range s.row(id) {
+		if other.x > from.x {
+			bottom, blocked = math.Max(bottom, other.y+other.h), true
+		}
+	}
+	if !blocked {
+		return []point{{from.x + from.w, from.y + from.h/2}}
+	}
+	part := s.parts[s.part[id]]
+	x, y := from.x+from.w/2, bottom+detour
+	return []point{{x, from.y + from.h}, {x, y}, {part.x + part.w, y}}
+}
+
+// enter is how an arrow gets into a shape from the left: above its row, if others stand in the way.
+func (s *scene) enter(id string) []point {
+	to := s.shapes[id]
+	top, blocked := to.y, false
+	for _, other := range s.row(id) {
+		if other.x < to.x {
+			top, blocked = math.Min(top, other.y), true
+		}
+	}
+	if !blocked {
+		return []point{{to.x, to.y + to.h/2}}
+	}
+	part := s.parts[s.part[id]]
+	x, y := to.x+to.w/2, top-detour
+	return []point{{part.x, y}, {x, y}, {x, to.y}}
+}
+
+// detour is how far from a row arrows pass it.
+const detour = 7
+
+// row are the other shapes of the part that stand beside one.
+func (s *scene) row(id string) []*shape {
+	var out []*shape
+	one := s.shapes[id]
+	for _, other := range s.ids {
+		o := s.shapes[other]
+		if other != id && s.part[other] == s.part[id] && o.y < one.y+one.h && one.y < o.y+o.h {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// writePath draws a line from left to right: straight between the first points, as many as told, and from the last stretch between
+// layers on; between layers, of which there are passed half as many as points, it is curved.
+func writePath(b *strings.Builder, route []point, straight, passed int) {
 	fmt.Fprintf(b, `<path class="edge" marker-end="url(#head)" d="M%.1f %.1f`, route[0].x, route[0].y)
 	for i := 1; i < len(route); i++ {
 		p, q := route[i-1], route[i]
-		switch dx, dy := (q.x-p.x)/2, (q.y-p.y)/2; {
-		case i%2 == 0:
+		if k := i - straight - 1; k < 0 || k > passed || k%2 == 1 {
 			fmt.Fprintf(b, "L%.1f %.1f", q.x, q.y)
-		case down:
-			dy = math.Max(dy, 12)
-			fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", p.x, p.y+dy, q.x, q.y-dy, q.x, q.y)
-		default:
-			dx = math.Max(dx, 24)
-			fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", p.x+dx, p.y, q.x-dx, q.y, q.x, q.y)
+			continue
 		}
+		dx := math.Max((q.x-p.x)/2, 24)
+		fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", p.x+dx, p.y, q.x-dx, q.y, q.x, q.y)
+	}
+	b.WriteString("\"/>\n")
+}
+
+// writeDown draws a line from top to bottom; the stretches between layers are curved, those that pass one are straight.
+func writeDown(b *strings.Builder, route []point) {
+	fmt.Fprintf(b, `<path class="edge" marker-end="url(#head)" d="M%.1f %.1f`, route[0].x, route[0].y)
+	for i := 1; i < len(route); i++ {
+		p, q := route[i-1], route[i]
+		if i%2 == 0 {
+			fmt.Fprintf(b, "L%.1f %.1f", q.x, q.y)
+			continue
+		}
+		dy := math.Max((q.y-p.y)/2, 12)
+		fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", p.x, p.y+dy, q.x, q.y-dy, q.x, q.y)
 	}
 	b.WriteString("\"/>\n")
 }

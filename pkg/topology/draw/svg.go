@@ -69,18 +69,24 @@ func escape(s string) string {
 // shape is a step or a topic.
 type shape struct {
 	box
-	lines []string
-	full  string // all of the text, where the lines leave some out
-	class string
-	store string
+	lines  []string
+	full   string // all of the text, where the lines leave some out
+	class  string
+	stream string // whose first step it is; "": none
+	stores []topology.GraphStore
 }
 
-func newStep(n topology.GraphNode) *shape {
-	s := &shape{class: "step", full: n.Label, store: n.Store, lines: wrap(n.Label, wrapStep)}
+func newStep(n topology.GraphNode, first bool) *shape {
+	s := &shape{class: "step", full: n.Stream + ": " + n.Label, stores: n.Stores, lines: wrap(n.Label, wrapStep)}
 	s.w, s.h = width(s.lines)+2*padding, float64(len(s.lines))*lineHeight+padding
-	if n.Store != "" {
-		s.w = max(s.w, width([]string{n.Store})+4*padding)
+	if first {
+		s.stream = n.Stream
+		s.w, s.h = max(s.w, width([]string{n.Stream})+2*padding), s.h+lineHeight
+	}
+	for _, store := range n.Stores {
+		s.w = max(s.w, width([]string{store.Name})+4*padding)
 		s.h += lineHeight + 2*storeGap
+		s.full += "\nchangelog: " + store.Changelog
 	}
 	return s
 }
@@ -130,12 +136,17 @@ func (s *shape) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, `<g><title>%s</title><rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f"/>`, escape(s.full), s.class, s.x, s.y, s.w, s.h, corner)
 	y := s.y + padding/2 + lineHeight*0.75
+	if s.stream != "" {
+		fmt.Fprintf(b, `<text class="caption" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, s.x+s.w/2, y, escape(s.stream))
+		y += lineHeight
+	}
 	for _, line := range s.lines {
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" xml:space="preserve">%s</text>`, s.x+s.w/2, y, escape(line))
 		y += lineHeight
 	}
-	if s.store != "" {
-		writeStore(b, s.store, s.x+s.w/2, y-lineHeight*0.75+storeGap/2)
+	for _, store := range s.stores {
+		writeStore(b, store.Name, s.x+s.w/2, y-lineHeight*0.75+storeGap/2)
+		y += lineHeight + 2*storeGap
 	}
 	b.WriteString("</g>\n")
 }

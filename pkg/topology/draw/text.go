@@ -7,6 +7,16 @@ import (
 	"github.com/streamworker/streamworker/pkg/topology"
 )
 
+// firsts are the first steps of each stream: they bear its name.
+func firsts(steps []topology.GraphNode) map[string]bool {
+	named, first := make(map[string]bool), make(map[string]bool)
+	for _, one := range steps {
+		first[one.ID] = one.Stream != "" && !named[one.Stream]
+		named[one.Stream] = true
+	}
+	return first
+}
+
 // DOT draws a topology in Graphviz's language.
 func DOT(app string, g topology.Graph) string {
 	quote := func(s string) string {
@@ -16,11 +26,16 @@ func DOT(app string, g topology.Graph) string {
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", quote(app))
 	for _, s := range g.Subtopologies {
 		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=\"subtopology %d\";\n", s.ID, s.ID)
+		first := firsts(s.Steps)
 		for _, one := range s.Steps {
-			fmt.Fprintf(&b, "    %s [label=%s];\n", one.ID, quote(one.Label))
-			if one.Store != "" {
-				fmt.Fprintf(&b, "    %s_store [shape=cylinder, label=%s];\n", one.ID, quote(one.Store))
-				fmt.Fprintf(&arrows, "  %s -> %s_store [style=dotted, dir=none];\n", one.ID, one.ID)
+			label := quote(one.Label)
+			if first[one.ID] {
+				label = `"` + one.Stream + `\n` + label[1:]
+			}
+			fmt.Fprintf(&b, "    %s [label=%s];\n", one.ID, label)
+			for i, store := range one.Stores {
+				fmt.Fprintf(&b, "    %s_store%d [shape=cylinder, label=%s, tooltip=%s];\n", one.ID, i, quote(store.Name), quote("changelog: "+store.Changelog))
+				fmt.Fprintf(&arrows, "  %s -> %s_store%d [style=dotted, dir=none];\n", one.ID, one.ID, i)
 			}
 		}
 		b.WriteString("  }\n")
@@ -47,11 +62,16 @@ func Mermaid(g topology.Graph) string {
 	b.WriteString("flowchart LR\n")
 	for _, s := range g.Subtopologies {
 		fmt.Fprintf(&b, "  subgraph sub%d [\"subtopology %d\"]\n", s.ID, s.ID)
+		first := firsts(s.Steps)
 		for _, one := range s.Steps {
-			fmt.Fprintf(&b, "    %s[%s]\n", one.ID, quote(one.Label))
-			if one.Store != "" {
-				fmt.Fprintf(&b, "    %s_store[(%s)]\n", one.ID, quote(one.Store))
-				fmt.Fprintf(&arrows, "  %s -.- %s_store\n", one.ID, one.ID)
+			label := quote(one.Label)
+			if first[one.ID] {
+				label = `"` + one.Stream + `<br/>` + label[1:]
+			}
+			fmt.Fprintf(&b, "    %s[%s]\n", one.ID, label)
+			for i, store := range one.Stores {
+				fmt.Fprintf(&b, "    %s_store%d[(%s)]\n", one.ID, i, quote(store.Name))
+				fmt.Fprintf(&arrows, "  %s -.- %s_store%d\n", one.ID, one.ID, i)
 			}
 		}
 		b.WriteString("  end\n")
