@@ -38,6 +38,15 @@ func actual(r topologytest.Record, name string) any {
 		return r.Value
 	case "ts":
 		return r.Timestamp
+	case "window_start", "window_end":
+		switch {
+		case r.Window == nil:
+			return nil
+		case name == "window_start":
+			return r.Window.Start
+		default:
+			return r.Window.End
+		}
 	case "input":
 		return r.Input
 	default:
@@ -64,6 +73,9 @@ func (e record) String() string {
 // show writes a record as it could be expected.
 func show(r topologytest.Record) string {
 	names := []string{"key", "value", "ts"}
+	if r.Window != nil {
+		names = append(names, "window_start", "window_end")
+	}
 	if len(r.Headers) > 0 {
 		names = append(names, "headers")
 	}

@@ -116,7 +116,7 @@ type expected struct {
 }
 
 // outputFields are what can be expected of an output.
-var outputFields = []string{"key", "value", "ts", "headers", "input"}
+var outputFields = []string{"key", "value", "ts", "window_start", "window_end", "headers", "input"}
 
 func (r *reader) outputs(topic string, node yamlnode.Node) outputs {
 	out := outputs{place: placeOf(node), topic: topic}
@@ -136,8 +136,11 @@ func (r *reader) outputs(topic string, node yamlnode.Node) outputs {
 				e.want = valueAs(key, node)
 			case "value":
 				e.want = valueAs(value, node)
-			case "ts":
-				e.want = instant(node)
+			case "ts", "window_start", "window_end":
+				e.want = nil
+				if node.Exists() {
+					e.want = instant(node)
+				}
 			case "input":
 				e.want = node.Int(0, 0, 1<<40)
 			case "headers":

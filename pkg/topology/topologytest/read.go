@@ -2,7 +2,6 @@ package topologytest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/topology"
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // Written returns all that was written to a topic so far, in order; internal topics too.
@@ -24,35 +24,23 @@ func (d *Driver) Written(topic string) []Record {
 // Topics are the topics that were written so far, internal ones too, in order of name.
 func (d *Driver) Topics() []string { return slices.Sorted(maps.Keys(d.written)) }
 
-// Table returns the last value of each key that was written to a topic. Keys whose last value is a null are not in it, nor
-// are records without a key. Keys are text as KeyText has it.
+// Table returns the last value of each key that was written to a topic, by Record.Row. Keys whose last value is a null are not
+// in it, nor are records without a key.
 func (d *Driver) Table(topic string) map[string]any {
 	out := make(map[string]any)
 	for _, r := range d.Written(topic) {
 		switch {
 		case r.Key == nil:
 		case r.Value == nil:
-			delete(out, KeyText(r.Key))
+			delete(out, r.Row())
 		default:
-			out[KeyText(r.Key)] = r.Value
+			out[r.Row()] = r.Value
 		}
 	}
 	return out
 }
 
-// KeyText is a key as text: a text as it is, anything else as JSON.
-func KeyText(key any) string {
-	if text, ok := key.(string); ok {
-		return text
-	}
-	text, err := json.Marshal(key)
-	if err != nil {
-		return fmt.Sprint(key)
-	}
-	return string(text)
-}
-
-// Store returns what the store with that name holds, by key as KeyText has it.
+// Store returns what the store with that name holds, by key as Record.Row has it.
 func (d *Driver) Store(name string) (map[string]any, error) {
 	for _, t := range d.tasks {
 		for _, spec := range t.sub.Stores {
@@ -72,10 +60,21 @@ func rowsOf(s *state.Store, spec topology.StoreSpec) (map[string]any, error) {
 	it := s.Range(nil, nil)
 	for it.Next() {
 		key, value := bytes.Clone(it.Key()), bytes.Clone(it.Value())
+		var bounds *window.Bounds
+		if spec.Window != nil {
+			if !window.Result(key) {
+				continue
+			}
+			plain, w, ok := spec.Window.ParseRow(key)
+			if !ok {
+				return nil, errors.Join(fmt.Errorf("store %s: a row with the key %q", spec.Name, key), it.Close())
+			}
+			key, bounds = plain, &w
+		}
 		if len(value) < stamp {
 			return nil, errors.Join(fmt.Errorf("store %s: a value of %d bytes", spec.Name, len(value)), it.Close())
 		}
-		out[KeyText(decode(spec.Key, key))] = decode(spec.Value, value[stamp:])
+		out[rowName(decode(spec.Key, key), bounds)] = decode(spec.Value, value[stamp:])
 	}
 	return out, errors.Join(it.Err(), it.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamworker/streamworker/pkg/topology"
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // Record is a record with key and value as JSON has them: nil, bool, int, float64, string, []any or map[string]any.
@@ -25,9 +26,28 @@ import (
 type Record struct {
 	Topic      string
 	Key, Value any
-	Timestamp  int64 // ms since the epoch
+	Window     *window.Bounds // of an output: that of its key, which Key is without; nil: it has none
+	Timestamp  int64          // ms since the epoch
 	Headers    []kgo.RecordHeader
-	Input      int // of what was read: the number, from 0, of the record that caused it
+	Input      int // of an output: the number, from 0, of the record that caused it
+}
+
+// Row is the key as tables have it: text as it is, anything else as JSON; with the window behind it, if there is one, as
+// @start/end.
+func (r Record) Row() string { return rowName(r.Key, r.Window) }
+
+func rowName(key any, w *window.Bounds) string {
+	text, ok := key.(string)
+	if !ok {
+		b, err := topology.JSON.Encode(key)
+		if text = string(b); err != nil {
+			text = fmt.Sprint(key)
+		}
+	}
+	if w != nil {
+		text += fmt.Sprintf("@%d/%d", w.Start, w.End)
+	}
+	return text
 }
 
 // formats are those of keys and values by topic.
@@ -116,23 +136,28 @@ func readable(raw []byte) any {
 	return map[string]any{"base64": base64.StdEncoding.EncodeToString(raw)}
 }
 
-// of gives the formats of what is written to a topic. Dead letters have the bytes of any record.
-func (f formats) of(topic string) (key, value topology.Format) {
+// of gives the sink of a topic. Dead letters have the bytes of any record.
+func (f formats) of(topic string) topology.Sink {
 	if sink, ok := f.out[topic]; ok {
-		return sink.Key, sink.Value
+		return sink
 	}
-	return topology.Bytes, topology.Bytes
+	return topology.Sink{Topic: topic, Key: topology.Bytes, Value: topology.Bytes}
 }
 
 func (f formats) output(w written) Record {
-	key, value := f.of(w.rec.Topic)
-	return Record{
-		Topic: w.rec.Topic, Key: decode(key, w.rec.Key), Value: decode(value, w.rec.Value),
-		Timestamp: w.rec.Timestamp.UnixMilli(), Headers: w.rec.Headers, Input: w.input,
+	sink, key := f.of(w.rec.Topic), w.rec.Key
+	r := Record{Topic: w.rec.Topic, Value: decode(sink.Value, w.rec.Value), Timestamp: w.rec.Timestamp.UnixMilli(), Headers: w.rec.Headers, Input: w.input}
+	if sink.Window != nil && key != nil {
+		if plain, bounds, ok := sink.Window.ParseKey(key); ok {
+			key, r.Window = plain, &bounds
+		}
 	}
+	r.Key = decode(sink.Key, key)
+	return r
 }
 
 // OutputFormats are the formats of what is written to a topic, as Record has keys and values of it.
 func OutputFormats(top *topology.Topology, topic string) (key, value topology.Format) {
-	return formatsOf(top).of(topic)
+	sink := formatsOf(top).of(topic)
+	return sink.Key, sink.Value
 }

@@ -176,6 +176,9 @@ func (d *Driver) result() *Result {
 		}
 		for _, rec := range d.Written(topic) {
 			out := ScriptOutput{Input: rec.Input, Key: rec.Key, Value: rec.Value, TS: rec.Timestamp}
+			if w := rec.Window; w != nil {
+				out.WindowStart, out.WindowEnd = &w.Start, &w.End
+			}
 			for _, h := range rec.Headers {
 				if out.Headers == nil {
 					out.Headers = make(map[string]string)
