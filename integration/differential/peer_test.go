@@ -37,7 +37,7 @@ func startPeer(t *testing.T) *peer {
 	if home := os.Getenv("JAVA_HOME"); home != "" {
 		java = filepath.Join(home, "bin", "java")
 	}
-	cmd := exec.Command(java, "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+	cmd := exec.Command(java, "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
 		"-cp", filepath.Join(dir, "differential.jar")+":"+filepath.Join(dir, "lib", "*"), "differential.Main", t.TempDir())
 	p := &peer{}
 	cmd.Stderr = &p.said
@@ -72,7 +72,7 @@ func (p *peer) run(t *testing.T, topology []any, records []record) *result {
 	}
 	r, err := readResult(answer)
 	if err != nil {
-		t.Fatalf("Kafka Streams: %v\n%s", err, p.said.String())
+		t.Fatalf("Kafka Streams: %v\n%.3000s", err, p.said.String())
 	}
 	return r
 }

@@ -21,6 +21,7 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.Windowed;
 
 /**
  * A topology written as a list of statements, each with the name of an operation (op), of the flow that it goes on from (of) and of
@@ -56,6 +57,7 @@ final class Description {
             case "flat_map_values" -> from(s).value(
                 from(s).stream().flatMapValues((k, v) -> Functions.list(text(s, "fn")).apply(k, v)), s.path("value").asText(from(s).value()));
             case "select_key" -> selectKey(s);
+            case "plain_key" -> new Flow(from(s).stream().selectKey((k, v) -> ((Windowed<?>) k).key()), from(s).key(), from(s).value(), null);
             case "merge" -> from(s).of(from(s).stream().merge(flow(s, "with").stream()));
             case "to_stream" -> from(s).of(from(s).table().toStream());
             case "to_table" -> from(s).of(from(s).stream().toTable(Materialized.with(from(s).keySerde(), from(s).valueSerde())));

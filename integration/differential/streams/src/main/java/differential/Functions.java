@@ -70,6 +70,7 @@ final class Functions {
         String arg = argument(call);
         return switch (name(call)) {
             case "sum" -> Functions::add;
+            case "sum_or_null" -> (a, v) -> v == null ? null : add(a, v);
             case "minus" -> Functions::subtract;
             case "min" -> (a, v) -> number(v) < number(a) ? v : a;
             case "max" -> (a, v) -> number(v) > number(a) ? v : a;
