@@ -4,6 +4,7 @@ package differential
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -36,6 +37,9 @@ type order string
 const (
 	sequence order = "sequence" // all of it
 	perKey   order = "per_key"  // that of the records with the same key
+	// unmatched: of a left or outer join: Kafka Streams writes records without a counterpart later than they are due, and some too
+	// early although a counterpart still comes. These are compared apart, as sets; the rest in order. Values have to be unique.
+	unmatched order = "unmatched"
 )
 
 // input says what the records are made of.
@@ -44,13 +48,15 @@ type input struct {
 	Step    int64            `yaml:"step"`    // most ms from one record to the next; default 20
 	Late    int64            `yaml:"late"`    // most ms by which a record may be behind; default 100
 	Grid    int64            `yaml:"grid"`    // timestamps are multiples of it; default 1
+	Flush   bool             `yaml:"flush"`   // records far behind all others, with the key flush, bring out what waits
 	Topics  map[string]topic `yaml:"topics"`
 }
 
 type topic struct {
 	Keys       []any   `yaml:"keys"`
 	Values     []any   `yaml:"values"`
-	Share      int     `yaml:"share"` // of the records, relative to the other topics; default 1
+	Unique     bool    `yaml:"unique"` // values are texts, made unique by a number behind them
+	Share      int     `yaml:"share"`  // of the records, relative to the other topics; default 1
 	NullKeys   float64 `yaml:"null_keys"`
 	NullValues float64 `yaml:"null_values"`
 }
@@ -110,6 +116,9 @@ type record struct {
 	TS    int64  `json:"ts" yaml:"ts"`
 }
 
+// flushKey is that of records whose results are not compared.
+const flushKey = "flush"
+
 // generate makes the input of one seed. Time goes on by 0 to Step ms, half of the records come with it, and the others are
 // up to Late ms behind; one in ten has the timestamp of the one before.
 func (c *testCase) generate(seed uint64) []record {
@@ -138,7 +147,18 @@ func (c *testCase) generate(seed uint64) []record {
 			rec.TS -= r.Int64N(c.Input.Late + 1)
 		}
 		rec.TS -= rec.TS % c.Input.Grid
+		if from.Unique && rec.Value != nil {
+			rec.Value = fmt.Sprintf("%v%d", rec.Value, i)
+		}
 		out = append(out, rec)
+	}
+	for i := range 5 {
+		for _, name := range slices.Sorted(maps.Keys(c.Input.Topics)) {
+			if c.Input.Flush {
+				now += 10_000
+				out = append(out, record{Topic: name, Key: flushKey, Value: fmt.Sprint("flush", i), TS: now})
+			}
+		}
 	}
 	return out
 }
