@@ -105,7 +105,7 @@ streams:
 		t.Errorf("open to everybody: exit code %d: %s", code, s.stderr)
 	}
 	missing := write(t, "missing.yaml", strings.Replace(config, `token: "${ADMIN_TOKEN}"`, "token_file: /nowhere/token", 1))
-	if code := s.run(t, "run", "-c", missing, "--state-dir", p.dir); code != exitError || !strings.Contains(s.stderr, "admin.token_file") {
+	if code := s.run(t, "run", "-c", missing, "--state-dir", p.dir); code != exitConfig || !strings.Contains(s.stderr, "admin.token_file") {
 		t.Errorf("no token in the file: exit code %d: %s", code, s.stderr)
 	}
 }

@@ -41,7 +41,7 @@ func (s *shell) run(t *testing.T, args ...string) int {
 	t.Helper()
 	var out, errOut syncBuffer
 	code := execute(args, &env{
-		out: &out, errOut: &errOut, lookup: os.LookupEnv, signals: s.signals, patience: cmp.Or(s.patience, 20*time.Second),
+		out: &out, errOut: &errOut, lookup: os.LookupEnv, environ: os.Environ, signals: s.signals, patience: cmp.Or(s.patience, 20*time.Second),
 		in: strings.NewReader(s.answers), asks: s.answers != "",
 		exit: func(code int) { t.Errorf("exit at once with %d", code) },
 	})

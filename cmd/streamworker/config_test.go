@@ -29,6 +29,13 @@ func TestConfigCheck(t *testing.T) {
 			t.Errorf("exit code %d, no %q in %s%s", code, want, s.stdout, s.stderr)
 		}
 	}
+	t.Setenv("STREAMWORKER_THREAD", "7")
+	if code := s.run(t, "config", "check", "-c", file, "--skip-files"); code != exitConfig || !strings.Contains(s.stderr, "did you mean STREAMWORKER_THREADS?") {
+		t.Errorf("a misspelt variable: exit code %d: %s", code, s.stderr)
+	}
+	if err := os.Unsetenv("STREAMWORKER_THREAD"); err != nil {
+		t.Fatal(err)
+	}
 	if strings.Contains(s.stdout, "s3cret") {
 		t.Errorf("a secret is printed: %s", s.stdout)
 	}

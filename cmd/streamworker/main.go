@@ -20,7 +20,7 @@ func main() {
 	os.Exit(execute(os.Args[1:], &env{
 		out: os.Stdout, errOut: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
 		in: os.Stdin, asks: isatty.IsTerminal(os.Stdin.Fd()),
-		lookup: os.LookupEnv, signals: signals, exit: os.Exit, patience: 15 * time.Second,
+		lookup: os.LookupEnv, environ: os.Environ, signals: signals, exit: os.Exit, patience: 15 * time.Second,
 		serviceAccount: serviceAccountDir,
 	}))
 }

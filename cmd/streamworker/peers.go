@@ -47,7 +47,7 @@ func (a adminAccessFlags) token(e *env, from config.Admin) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	return admin.ReadToken(file, config.MinToken)
+	return config.ReadToken("the admin token", file)
 }
 
 func (a adminAccessFlags) tls() (*tls.Config, error) {

@@ -48,7 +48,7 @@ func (p *place) resolve(e *env, remote bool) (*place, error) {
 	asked := len(p.brokers) > 0
 	switch {
 	case p.file != "":
-		cfg, err := config.Load(p.file, e.lookup, config.Overrides{Brokers: p.brokers, StateDir: p.stateDir})
+		cfg, err := config.Load(p.file, e.lookup, config.Overrides{Brokers: p.brokers, StateDir: p.stateDir, Variables: e.variables()})
 		if err != nil {
 			return nil, err
 		}

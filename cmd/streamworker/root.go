@@ -19,6 +19,7 @@ type env struct {
 	in          io.Reader
 	asks        bool // somebody can answer at in
 	lookup      func(string) (string, bool)
+	environ     func() []string // all variables, as NAME=VALUE
 	signals     <-chan os.Signal
 	exit        func(code int) // ends the process at once
 	patience    time.Duration  // with Kafka, of commands
@@ -70,6 +71,19 @@ as leaving hands its tasks over to the others while the stream keeps flowing, an
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp},
 	)
 	return root
+}
+
+// variables are the names of all environment variables.
+func (e *env) variables() []string {
+	if e.environ == nil {
+		return nil
+	}
+	var names []string
+	for _, v := range e.environ() {
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
+	}
+	return names
 }
 
 // usageArgs makes a mistake in the arguments a mistake in the usage.

@@ -61,7 +61,7 @@ func (r *runFlags) load(e *env, files bool) (*config.Config, error) {
 	}
 	var err error
 	o := r.overrides
-	o.CheckFiles = files
+	o.CheckFiles, o.Variables = files, e.variables()
 	if o.Labels, err = parseLabels(r.labels); err != nil {
 		return nil, usageError{err}
 	}

@@ -68,7 +68,7 @@ func (p *process) run(t *testing.T, file, id string, args ...string) {
 	args = append([]string{"run", "-c", file, "--instance-id", id, "--state-dir", p.dir}, args...)
 	go func() {
 		p.code <- execute(args, &env{
-			out: p.log, errOut: p.log, lookup: os.LookupEnv, signals: p.signals, patience: 20 * time.Second,
+			out: p.log, errOut: p.log, lookup: os.LookupEnv, environ: os.Environ, signals: p.signals, patience: 20 * time.Second,
 			exit: func(code int) { t.Errorf("exit at once with %d", code) },
 		})
 	}()

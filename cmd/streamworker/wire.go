@@ -106,7 +106,7 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 func adminAccess(cfg config.Admin) (a admin.Access, err error) {
 	a.Token = cfg.Token.Reveal()
 	if cfg.TokenFile != "" {
-		if a.Token, err = admin.ReadToken(cfg.TokenFile, config.MinToken); err != nil {
+		if a.Token, err = config.ReadToken("admin.token_file", cfg.TokenFile); err != nil {
 			return a, err
 		}
 	}

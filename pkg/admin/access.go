@@ -77,19 +77,6 @@ func thisHost(host string) bool {
 	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
-// ReadToken reads a token from a file, without the space around it.
-func ReadToken(path string, least int) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("admin.token_file: %w", err)
-	}
-	token := strings.TrimSpace(string(b))
-	if len(token) < least || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("admin.token_file: %s holds no token of at least %d characters in one line; make one by: openssl rand -hex 32", path, least)
-	}
-	return token, nil
-}
-
 // TLSConfig reads the files of a listener; clientCA may be "". The certificate is read again when its file changes.
 func TLSConfig(cert, key, clientCA string) (*tls.Config, error) {
 	c := &certificate{cert: cert, key: key}

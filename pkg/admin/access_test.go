@@ -313,25 +313,6 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-func TestReadToken(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "token")
-	for content, ok := range map[string]bool{token + "\n": true, "": false, "short": false, token + "\n" + token: false} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got, err := ReadToken(file, 16)
-		if ok && got != token || ok != (err == nil) {
-			t.Errorf("%q: %q, %v", content, got, err)
-		}
-		if err != nil && content != "" && strings.Contains(err.Error(), strings.TrimSpace(content)) {
-			t.Errorf("the message tells the content: %v", err)
-		}
-	}
-	if _, err := ReadToken(file+"x", 16); err == nil || !strings.Contains(err.Error(), "admin.token_file") {
-		t.Errorf("no file: %v", err)
-	}
-}
-
 // What clients do wrong costs them their connection, and nobody else anything.
 func TestBadRequests(t *testing.T) {
 	l := listen(t)

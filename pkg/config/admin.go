@@ -1,9 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"strings"
 
+	"github.com/streamworker/streamworker/pkg/kafka"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
@@ -60,6 +64,39 @@ func (r *reader) adminTLS(n yamlnode.Node) {
 		ca.Errorf("write cert and key beside it", "clients present certificates only to a listener that has one")
 	}
 	m.Done()
+}
+
+// check reads the files that the settings name and returns what is wrong with them. A certificate that has expired is none of
+// it: an instance whose dashboard nobody can use still has its work to do.
+func (a Admin) check() (found []*kafka.SettingError) {
+	note := func(err error) { found = append(found, kafka.SettingErrors(err)...) }
+	if a.TokenFile != "" {
+		_, err := ReadToken("admin.token_file", a.TokenFile)
+		note(err)
+	}
+	if a.TLS.Cert != "" && a.TLS.Key != "" {
+		_, err := kafka.LoadPair("admin.tls.cert", "admin.tls.key", a.TLS.Cert, a.TLS.Key)
+		note(err)
+	}
+	if a.TLS.ClientCA != "" {
+		_, err := kafka.LoadAuthorities("admin.tls.client_ca", a.TLS.ClientCA, "the clients")
+		note(err)
+	}
+	return found
+}
+
+// ReadToken reads a token from the file of a setting, without the space around it. The error is of *kafka.SettingError.
+func ReadToken(setting, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", &kafka.SettingError{Setting: setting, Message: err.Error(), Hint: "give a file that this process may read", Err: err}
+	}
+	token := strings.TrimSpace(string(text))
+	if len(token) < MinToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", &kafka.SettingError{Setting: setting, Message: fmt.Sprintf("%s holds no token of at least %d characters in one line", file, MinToken),
+			Hint: "make one by: openssl rand -hex 32"}
+	}
+	return token, nil
 }
 
 // IsLoopback reports whether an address host:port can be reached from its own host only.

@@ -149,6 +149,8 @@ type Overrides struct {
 	Labels     map[string]string // added to the file's
 	Offline    bool              // Kafka is not used: the file need not name brokers
 	CheckFiles bool              // read the files that the configuration names, and report what is wrong with them
+	// Variables are the names of all environment variables; those that look like a setting and are none are mistakes.
+	Variables []string
 	// Prefix is put before the names of the application, its group and all its topics, so that a trial has nothing in
 	// common with the application itself.
 	Prefix string

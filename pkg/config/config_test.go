@@ -69,6 +69,7 @@ func TestFiles(t *testing.T) {
 			if !d.HasArg("no-streams") {
 				src += streams
 			}
+			o.Variables = slices.Collect(maps.Keys(env))
 			c, err := Parse("app.yaml", []byte(src), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, o)
 			if err != nil {
 				return err.Error() + "\n"

@@ -46,10 +46,11 @@ func Parse(name string, src []byte, env func(string) (string, bool), o Overrides
 	r := newReader(f, name, o)
 	r.read(f.Root().Map())
 	if o.CheckFiles {
-		for _, e := range r.c.Kafka.Check(time.Now()) {
+		for _, e := range append(r.c.Kafka.Check(time.Now()), r.c.Admin.check()...) {
 			r.files[e.Setting].Errorf(e.Hint, "%s", e.Message)
 		}
 	}
+	r.checkVariables(src, env)
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
