@@ -7,10 +7,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,24 +44,42 @@ func (a Access) check(addr net.Addr) error {
 
 // guard lets those in who present what they must. Where nothing is needed, it lets in those who ask for this host by
 // a name that means this host: else any page in a browser here could read everything under a name of its own that it
-// has resolve to 127.0.0.1.
-func (a Access) guard(next http.Handler) http.Handler {
+// has resolve to 127.0.0.1. Wrong tokens are bounded by tries.
+func (a Access) guard(next http.Handler, tries *attempts, log *slog.Logger) http.Handler {
 	want := sha256.Sum256([]byte(a.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !a.needed() && !thisHost(r.Host):
 			fail(w, http.StatusMisdirectedRequest, "this instance is served to its own host only: ask for localhost or 127.0.0.1")
 		case !a.needed(),
-			a.byCertificate() && r.TLS != nil && len(r.TLS.VerifiedChains) > 0,
-			a.Token != "" && presents(r, want):
+			a.byCertificate() && r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
 			next.ServeHTTP(w, r)
-		case a.Token != "":
-			w.Header().Set("WWW-Authenticate", `Bearer realm="streamworker"`)
-			fail(w, http.StatusUnauthorized, "the token is missing or wrong: send Authorization: Bearer TOKEN")
-		default:
+		case a.Token == "":
 			fail(w, http.StatusUnauthorized, "a client certificate is needed")
+		case r.Header.Get("Authorization") == "": // no guess
+			deny(w)
+		default:
+			wait, last := tries.take(r)
+			switch {
+			case wait > 0:
+				w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+				fail(w, http.StatusTooManyRequests, "too many wrong tokens came from this address: wait, and send the right one")
+			case presents(r, want):
+				tries.giveBack(r)
+				next.ServeHTTP(w, r)
+			default:
+				if last {
+					log.Warn("many wrong tokens: requests from there are refused for a while", "address", addressOf(r).String())
+				}
+				deny(w)
+			}
 		}
 	})
+}
+
+func deny(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="streamworker"`)
+	fail(w, http.StatusUnauthorized, "the token is missing or wrong: send Authorization: Bearer TOKEN")
 }
 
 // presents compares in a time that does not depend on what the client sent.

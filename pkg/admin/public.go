@@ -30,14 +30,15 @@ func (s *Server) ServePublic(ctx context.Context, l net.Listener) error {
 	if err := s.cfg.Access.check(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	mux := http.NewServeMux()
+	mux, tries := http.NewServeMux(), newAttempts(time.Now)
+	guard := func(h http.Handler) http.Handler { return s.cfg.Access.guard(h, tries, s.log) }
 	mux.HandleFunc("GET /livez", s.live)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if s.cfg.Metrics != nil {
-		mux.Handle("GET /metrics", s.cfg.Access.guard(promhttp.HandlerFor(s.cfg.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4})))
+		mux.Handle("GET /metrics", guard(promhttp.HandlerFor(s.cfg.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4})))
 	}
 	if s.cfg.API != nil {
-		mux.Handle("/api/", s.cfg.Access.guard(http.NewCrossOriginProtection().Handler(s.cfg.API)))
+		mux.Handle("/api/", guard(http.NewCrossOriginProtection().Handler(s.cfg.API)))
 	}
 	if s.cfg.Pages != nil {
 		mux.Handle("/", s.cfg.Pages)
