@@ -33,7 +33,13 @@ a check failed.`,
 			ctx, stop := e.interruptible(cmd.Context())
 			defer stop()
 			findings, failed := []doctor.Finding{}, 0
-			healthy, err := doctor.New(cfg, e.patience).Examine(ctx, func(f doctor.Finding) {
+			d := doctor.New(cfg, e.patience)
+			show := progress{w: e.errOut, terminal: e.terminal && format == "text"}
+			if show.terminal {
+				d.Asking = func(about string) { show.replace(fmt.Sprintf("%s: asking the brokers, %s at most", about, e.patience)) }
+			}
+			healthy, err := d.Examine(ctx, func(f doctor.Finding) {
+				show.clear()
 				findings = append(findings, f)
 				if f.Result == doctor.Failed {
 					failed++
@@ -42,6 +48,7 @@ a check failed.`,
 					fmt.Fprintf(e.out, "%-8s %-16s %s\n", f.Result, f.Check, f.Message)
 				}
 			})
+			show.clear()
 			if err == nil && !healthy {
 				err = fmt.Errorf("%s failed", count(failed, "check"))
 			}

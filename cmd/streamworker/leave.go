@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"strings"
@@ -200,18 +201,21 @@ func (l *leaveCommand) finish(ctx context.Context, from source, targets []contro
 	return l.report(results)
 }
 
-// result is one instance in the output of leave.
+// result is one instance in the output of leave and stop.
 type result struct {
 	ID      string `json:"id"`
 	Outcome string `json:"outcome"`
 }
 
-func (l *leaveCommand) report(results []result) error {
-	if l.json {
-		return json.NewEncoder(l.env.out).Encode(map[string][]result{"instances": results})
+func (l *leaveCommand) report(results []result) error { return report(l.env.out, l.json, results) }
+
+// report prints what became of instances.
+func report(w io.Writer, asJSON bool, results []result) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(map[string][]result{"instances": results})
 	}
 	for _, r := range results {
-		fmt.Fprintf(l.env.out, "%s: %s\n", r.ID, r.Outcome)
+		fmt.Fprintf(w, "%s: %s\n", r.ID, r.Outcome)
 	}
 	return nil
 }

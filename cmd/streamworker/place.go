@@ -92,6 +92,7 @@ type remote struct {
 	place
 	client   *kgo.Client
 	bus      *control.Bus
+	env      *env
 	patience time.Duration
 }
 
@@ -102,7 +103,7 @@ func newRemote(e *env, p *place) (*remote, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--brokers %s: %w", strings.Join(p.brokers, ","), err)}
 	}
-	return &remote{place: *p, client: cl, bus: control.NewBus(cl, p.app, log), patience: e.patience}, nil
+	return &remote{place: *p, client: cl, bus: control.NewBus(cl, p.app, log), env: e, patience: e.patience}, nil
 }
 
 func (r *remote) close() { r.client.Close() }
@@ -125,7 +126,8 @@ func (r *remote) read(ctx context.Context) (string, []control.Status, []control.
 // ask gives Kafka some time, and explains what it means when that was not enough.
 func (r *remote) ask(ctx context.Context, question func(context.Context) error) error {
 	// Kafka is looked for first: a client goes on trying where this tells at once what is wrong.
-	if err := kafka.Reach(ctx, r.client, r.patience); err != nil {
+	reach := func() error { return kafka.Reach(ctx, r.client, r.patience) }
+	if err := r.env.patiently("looking for Kafka", r.patience, reach); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -133,7 +135,7 @@ func (r *remote) ask(ctx context.Context, question func(context.Context) error) 
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	err := question(bounded)
+	err := r.env.patiently("asking Kafka", r.patience, func() error { return question(bounded) })
 	switch {
 	case err == nil:
 		return nil

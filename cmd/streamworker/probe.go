@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,7 @@ import (
 
 func newProbe(e *env) *cobra.Command {
 	var p place
+	var format output
 	cmd := &cobra.Command{
 		Use:   "probe live|ready",
 		Short: "Ask whether the instance on this host is well, for health checks",
@@ -33,13 +36,24 @@ Ends with 0 for yes, 1 for no, 16 if there is no instance.`,
 			if args[0] == "ready" {
 				ask = c.Ready
 			}
-			if err := ask(cmd.Context()); err != nil {
-				return err
+			err = ask(cmd.Context())
+			switch {
+			case format == "json":
+				answer := struct {
+					OK    bool   `json:"ok"`
+					Error string `json:"error,omitempty"`
+				}{OK: err == nil}
+				if err != nil {
+					answer.Error = err.Error()
+				}
+				return errors.Join(err, json.NewEncoder(e.out).Encode(answer))
+			case err == nil:
+				_, err = fmt.Fprintln(e.out, "ok")
 			}
-			fmt.Fprintln(e.out, "ok")
-			return nil
+			return err
 		},
 	}
 	p.here(cmd)
+	format.flag(cmd, "text", "json")
 	return cmd
 }

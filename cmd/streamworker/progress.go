@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/admin"
@@ -107,7 +108,7 @@ func (p *progress) update(all []control.Progress) {
 		}
 		p.drawn = 0
 		for _, one := range all {
-			for _, line := range block(one) {
+			for _, line := range block(one, time.Now()) {
 				b.WriteString(line + "\n")
 				p.drawn++
 			}
@@ -148,11 +149,15 @@ func (p *progress) line(s string) {
 }
 
 // block is a target's progress task by task.
-func block(p control.Progress) []string {
+func block(p control.Progress, now time.Time) []string {
 	if p.Outcome != control.Waiting {
 		return []string{p.Instance + ": " + p.Outcome.String()}
 	}
-	lines := []string{fmt.Sprintf("%s: %s left", p.Instance, count(len(p.Tasks), "task"))}
+	first := fmt.Sprintf("%s: %s left", p.Instance, count(len(p.Tasks), "task"))
+	if p.Draining {
+		first += timeLeft(p.Deadline, now)
+	}
+	lines := []string{first}
 	for i, t := range p.Tasks {
 		if i == listed {
 			return append(lines, fmt.Sprintf("  and %d more", len(p.Tasks)-listed))
@@ -186,8 +191,38 @@ func summary(p control.Progress) string {
 		}
 	}
 	s := fmt.Sprintf("%s: %s left", p.Instance, count(len(p.Tasks), "task"))
+	if !p.Deadline.IsZero() {
+		s += ", until " + p.Deadline.Format(time.TimeOnly) + " at most"
+	}
 	if len(parts) > 0 {
 		s += ": " + strings.Join(parts, ", ")
 	}
 	return s
+}
+
+// patiently runs f, which waits for at most the limit. If that takes longer than a second, a terminal shows what it waits for,
+// and for how much longer it may.
+func (e *env) patiently(what string, limit time.Duration, f func() error) error {
+	if !e.terminal {
+		return f()
+	}
+	end, done := time.Now().Add(limit), make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		show := progress{w: e.errOut, terminal: true}
+		defer show.clear()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				show.replace(fmt.Sprintf("%s: at most %s more", what, max(0, time.Until(end)).Round(time.Second)))
+			case <-done:
+				return
+			}
+		}
+	})
+	defer shown.Wait()
+	defer close(done)
+	return f()
 }

@@ -90,11 +90,15 @@ func (r *resetCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer cl.Close()
-	if err := kafka.Reach(ctx, cl, r.env.patience); err != nil {
+	if err := r.env.patiently("looking for Kafka", r.env.patience, func() error { return kafka.Reach(ctx, cl, r.env.patience) }); err != nil {
 		return orInterrupted(ctx, err)
 	}
 	resetter := reset.New(cfg, cl, control.NewBus(cl, cfg.App, slog.New(slog.DiscardHandler)))
-	plan, err := r.plan(ctx, resetter)
+	var plan *reset.Plan
+	err = r.env.patiently("asking Kafka what there is", r.env.patience, func() (err error) {
+		plan, err = r.plan(ctx, resetter)
+		return err
+	})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
@@ -128,11 +132,22 @@ const resetPatience = 2 * time.Minute
 func (r *resetCommand) carryOut(ctx context.Context, resetter *reset.Resetter, plan *reset.Plan) error {
 	bounded, cancel := context.WithTimeout(ctx, resetPatience)
 	defer cancel()
+	show, end, done := progress{w: r.env.errOut}, time.Now().Add(resetPatience), 0
+	next := func() {
+		if r.env.terminal && !r.json && done < len(plan.Steps) {
+			show.replace(fmt.Sprintf("deleting %s, at most %s more", plan.Steps[done].String(), time.Until(end).Round(time.Second)))
+		}
+	}
+	next()
 	err := resetter.Run(bounded, plan, func(s reset.Step) {
+		show.clear()
 		if !r.json {
 			fmt.Fprintln(r.env.out, "deleted "+s.String())
 		}
+		done++
+		next()
 	})
+	show.clear()
 	if err == nil && !r.json {
 		fmt.Fprintf(r.env.out, "%s is reset\n", plan.App)
 	}

@@ -18,6 +18,7 @@ import (
 func newStop(e *env) *cobra.Command {
 	var p place
 	var how string
+	var format output
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the instance on this host, and wait until it has ended",
@@ -37,19 +38,26 @@ outlives restarts of the process, and of instances elsewhere.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.interruptible(cmd.Context())
 			defer stop()
-			return stopHere(ctx, e, &p, how)
+			return stopCommand{env: e, json: format == "json"}.run(ctx, &p, how)
 		},
 	}
 	p.here(cmd)
 	cmd.Flags().Var(&choice{&how, []string{string(config.Keep), string(config.Release), string(config.Drain), asScaled}}, "how",
 		"keep, release, drain or kubernetes; default: what SIGTERM does")
+	format.flag(cmd, "text", "json")
 	return cmd
 }
 
 // asScaled is the value of --how that asks Kubernetes.
 const asScaled = "kubernetes"
 
-func stopHere(ctx context.Context, e *env, p *place, how string) error {
+type stopCommand struct {
+	env  *env
+	json bool
+}
+
+func (s stopCommand) run(ctx context.Context, p *place, how string) error {
+	e := s.env
 	dir, err := p.hereDir(e)
 	if err != nil {
 		return err
@@ -71,32 +79,31 @@ func stopHere(ctx context.Context, e *env, p *place, how string) error {
 	if err := from.client.Stop(ctx, how, requester()); err != nil {
 		return err
 	}
-	return awaitEnd(ctx, e, from, control.Target{Instance: before.Instance.Instance, Incarnation: before.Instance.Incarnation})
+	return s.await(ctx, from, control.Target{Instance: before.Instance.Instance, Incarnation: before.Instance.Incarnation})
 }
 
-// awaitEnd shows how a drain goes on until the instance has ended, and returns errUndrained if it left with
+// await shows how a drain goes on until the instance has ended, and returns errUndrained if it left with
 // tasks that it was to hand over.
-func awaitEnd(ctx context.Context, e *env, from *local, self control.Target) error {
+func (s stopCommand) await(ctx context.Context, from *local, self control.Target) error {
 	watch := control.NewWatch([]control.Target{self})
-	show := progress{w: e.errOut, terminal: e.terminal}
-	bounded := false // whether the deadline was shown
+	show := progress{w: s.env.errOut, terminal: s.env.terminal && !s.json}
+	told := false // that it stops without a drain
 	for {
 		reply, err := from.client.Status(ctx, false)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: the instance goes on stopping", context.Cause(ctx))
 		case errors.Is(err, admin.ErrNotRunning):
-			return howEnded(e, from.dir, self)
+			return s.conclude(from.dir, self)
 		case err == nil && reply.Instance.State == control.Draining:
-			if at := reply.Instance.DeadlineMs; at > 0 && !bounded {
-				bounded = true
-				show.line(fmt.Sprintf("%s: leaves at %s with what is left", self.Instance, time.UnixMilli(at).Format(time.TimeOnly)))
-			}
 			if _, statuses, _, err := from.read(ctx); err == nil {
 				if all := watch.Observe(statuses, nil, time.Now()); !ended(all) {
 					show.update(all)
 				}
 			}
+		case err == nil && reply.Instance.State == control.Stopping && !told:
+			told = true
+			show.line(fmt.Sprintf("%s: stopping, which takes %s at most", self.Instance, stopLimit))
 		}
 		select {
 		case <-time.After(waitInterval):
@@ -105,22 +112,27 @@ func awaitEnd(ctx context.Context, e *env, from *local, self control.Target) err
 	}
 }
 
-func howEnded(e *env, dir string, self control.Target) error {
+// stopLimit is how long keep and release take.
+const stopLimit = 5 * time.Second
+
+// conclude says how the instance ended, as its state directory tells.
+func (s stopCommand) conclude(dir string, self control.Target) error {
 	rec, err := leave.ReadRecord(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	left := ""
-	if err == nil && rec.Incarnation.SameRun(self.Incarnation) {
-		left = rec.Left
+	outcome, undrained := "stopped", false
+	if err == nil && rec.Incarnation.SameRun(self.Incarnation) && rec.Left != "" {
+		if outcome = rec.Left; outcome == control.LeftTimeout {
+			outcome, undrained = control.TimedOut.String(), true
+		}
 	}
-	switch left {
-	case control.LeftTimeout:
+	if err := report(s.env.out, s.json, []result{{ID: self.Instance, Outcome: outcome}}); err != nil {
+		return err
+	}
+	if undrained {
 		return fmt.Errorf("%s %w: the other instances restore them", self.Instance, errUndrained)
-	case "":
-		left = "stopped"
 	}
-	fmt.Fprintf(e.out, "%s: %s\n", self.Instance, left)
 	return nil
 }
 

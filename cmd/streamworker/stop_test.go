@@ -18,16 +18,17 @@ func TestStop(t *testing.T) {
 		code      int
 		want      string
 	}{
-		"kept":      {"keep", "", exitOK, "a: stopped"},
-		"drained":   {"drain", "drained", exitOK, "a: drained"},
-		"timed out": {"drain", "timeout", exitUndrained, "left with tasks not handed over"},
+		"kept":       {"keep", "", exitOK, `{"instances":[{"id":"a","outcome":"stopped"}]}`},
+		"drained":    {"drain", "drained", exitOK, "a: drained"},
+		"timed out":  {"drain", "timeout", exitUndrained, "left with tasks not handed over"},
+		"by default": {"", "", exitOK, "a: stopping, which takes 5s at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &onHost{status: control.Status{Instance: "a", Incarnation: incarnation, State: control.Running, Active: []string{"0_0", "0_1"}}}
 			dir, vanish := o.serve(t)
 			o.marked = func() {
 				o.mu.Lock()
-				if c.how == "drain" {
+				if o.status.State = control.Stopping; c.how == "drain" {
 					o.status.State, o.status.DeadlineMs = control.Draining, time.Now().Add(time.Hour).UnixMilli()
 				}
 				o.mu.Unlock()
@@ -41,14 +42,21 @@ func TestStop(t *testing.T) {
 				vanish()
 			}
 			var s shell
-			code := s.run(t, "stop", "--state-dir", dir, "--how", c.how)
+			args := []string{"stop", "--state-dir", dir}
+			if c.how != "" {
+				args = append(args, "--how", c.how)
+			}
+			if c.how == "keep" {
+				args = append(args, "-o", "json")
+			}
+			code := s.run(t, args...)
 			if code != c.code || !strings.Contains(s.stdout+s.stderr, c.want) {
 				t.Errorf("exit code %d, want %d: %q %s", code, c.code, s.stdout, s.stderr)
 			}
 			if len(o.stops) != 1 || o.stops[0] != c.how {
 				t.Errorf("orders %v", o.stops)
 			}
-			if c.how == "drain" && (!strings.Contains(s.stderr, "a: 2 tasks left") || !strings.Contains(s.stderr, "with what is left")) {
+			if c.how == "drain" && (!strings.Contains(s.stderr, "a: 2 tasks left") || !strings.Contains(s.stderr, ", until ")) {
 				t.Errorf("progress: %q", s.stderr)
 			}
 		})
@@ -64,5 +72,11 @@ func TestProbe(t *testing.T) {
 	}
 	if code := s.run(t, "probe", "ready", "--state-dir", dir); code != exitError || !strings.Contains(s.stderr, "not ready: starting") {
 		t.Errorf("ready: %d %q %s", code, s.stdout, s.stderr)
+	}
+	if code := s.run(t, "probe", "live", "--state-dir", dir, "-o", "json"); code != exitOK || s.stdout != `{"ok":true}`+"\n" {
+		t.Errorf("live as JSON: %d %q %s", code, s.stdout, s.stderr)
+	}
+	if code := s.run(t, "probe", "ready", "--state-dir", dir, "-o", "json"); code != exitError || !strings.HasPrefix(s.stdout, `{"ok":false,"error":"`) {
+		t.Errorf("ready as JSON: %d %q %s", code, s.stdout, s.stderr)
 	}
 }

@@ -37,8 +37,11 @@ func (o Outcome) String() string {
 type Progress struct {
 	Target
 	Outcome Outcome
-	Tasks   []TaskView // still on the target, in order of id; of a waiting one
-	Lag     map[string]Learning
+	// Of a waiting one.
+	Tasks    []TaskView // still on the target, in order of id
+	Lag      map[string]Learning
+	Draining bool      // it has begun
+	Deadline time.Time // when it ends at the latest; zero: nothing bounds it
 }
 
 // Watch follows the leave of targets from one set of statuses to the next.
@@ -70,6 +73,7 @@ func (w *Watch) Observe(statuses []Status, marks []Mark, now time.Time) []Progre
 		}
 		if p.Outcome == Waiting {
 			p.Tasks, p.Lag = held(view, t.Instance)
+			p.Draining, p.Deadline = drainOf(view, t.Instance)
 		} else {
 			w.final[t.Instance] = p.Outcome
 		}
@@ -112,6 +116,16 @@ func marked(marks []Mark, t Target) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool {
 		return m.Instance == t.Instance && m.Incarnation.SameRun(t.Incarnation)
 	})
+}
+
+// drainOf says whether an instance drains, and until when at most.
+func drainOf(v View, instance string) (drains bool, deadline time.Time) {
+	for _, i := range v.Instances {
+		if i.ID == instance && i.State == Draining {
+			return true, i.Deadline
+		}
+	}
+	return false, time.Time{}
 }
 
 // held is what an instance has not handed over, with the learners' progress by task.

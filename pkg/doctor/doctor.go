@@ -40,7 +40,9 @@ type Doctor struct {
 	connector *kafka.Connector
 	patience  time.Duration
 	report    func(Finding)
-	failed    bool
+	// Asking is called before each question to the brokers with what it is about; nil: nobody is told.
+	Asking func(about string)
+	failed bool
 
 	// What is known after the checks of the brokers and topics.
 	cl               *kgo.Client
@@ -67,19 +69,32 @@ func (d *Doctor) Examine(ctx context.Context, report func(Finding)) (healthy boo
 	}
 	defer cl.Close()
 	d.cl, d.adm = cl, kadm.NewClient(cl)
+	d.asks("connection")
 	if !d.addresses(ctx) {
 		d.skip("without a broker", "brokers", "topics", "rights", "group", "clocks")
 		return false, context.Cause(ctx)
 	}
-	for _, check := range []func(context.Context){d.members, d.transactions, d.topics, d.rights, d.group, d.statuses} {
+	for _, c := range []struct {
+		about string
+		check func(context.Context)
+	}{
+		{"brokers", d.members}, {"transactions", d.transactions}, {"topics", d.topics}, {"rights", d.rights}, {"group", d.group}, {"tasks and clocks", d.statuses},
+	} {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
 		bounded, cancel := context.WithTimeout(ctx, d.patience)
-		check(bounded)
+		d.asks(c.about)
+		c.check(bounded)
 		cancel()
 	}
 	return !d.failed, context.Cause(ctx)
+}
+
+func (d *Doctor) asks(about string) {
+	if d.Asking != nil {
+		d.Asking(about)
+	}
 }
 
 func (d *Doctor) client(brokers []string) (*kgo.Client, error) {

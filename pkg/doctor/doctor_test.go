@@ -407,3 +407,25 @@ func TestOpenFiles(t *testing.T) {
 		t.Errorf("got\n%s", all)
 	}
 }
+
+// Whoever waits for the brokers hears what they are asked for.
+func TestAsking(t *testing.T) {
+	for want, brokers := range map[string][]string{
+		"connection, brokers, transactions, topics, rights, group, tasks and clocks": fake(t).ListenAddrs(),
+		"connection": {"127.0.0.1:1"},
+	} {
+		p := newPatient(t, brokers)
+		if want == "connection" {
+			p.patience = 10 * time.Millisecond
+		}
+		d := doctor.New(p.config(p.more, config.Overrides{}), p.patience)
+		var asked []string
+		d.Asking = func(about string) { asked = append(asked, about) }
+		if _, err := d.Examine(t.Context(), func(doctor.Finding) {}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(asked, ", "); got != want {
+			t.Errorf("asked for %s, want %s", got, want)
+		}
+	}
+}
