@@ -1,5 +1,3 @@
-// Command streamworker runs a stateful stream-processing topology on Apache Kafka and hands its tasks over
-// live. `streamworker --help` lists what it can do.
 package main
 
 import (
