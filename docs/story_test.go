@@ -39,6 +39,7 @@ func filesAlone(s *scene) {
 }
 
 func trialRun(s *scene) {
+	s.run("dev", `"ok":true`, "--for", "1s", "--rate", "200", "--leave-after", "300ms", "--join-after", "0", "-o", "json")
 	s.run("dev -c FILE", `"ok":true`, "--for", "1s", "--rate", "200", "--leave-after", "300ms", "--join-after", "0", "-o", "json")
 }
 
