@@ -3,9 +3,8 @@
 // Handler answers on the admin side of an instance for the tasks that are on it, and tells where others are. Client asks
 // the instances of a group, follows what they tell, and waits a while for a task that is on the move.
 //
-// Reads take nothing from processing: they look at Pebble, which only holds what was applied after its commit (package
-// state). So they are behind what is processed by a commit at most, and under exactly once they show nothing that may yet
-// be aborted.
+// Reads take nothing from processing: they look at what was applied, which is committed (package state), and at no row that is being
+// written. So they are behind what is processed by a commit at most, and under exactly once they show nothing that may yet be aborted.
 //
 // # Over HTTP
 //
