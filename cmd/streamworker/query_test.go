@@ -3,13 +3,19 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -226,4 +232,36 @@ func TestQueryDuringHandover(t *testing.T) {
 			})
 		}
 	})
+}
+
+// An address with TLS is asked by those who know its authority.
+func TestQueryByTLS(t *testing.T) {
+	known := httptest.NewTLSServer(http.NotFoundHandler())
+	pair := known.TLS.Certificates[0]
+	known.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile := write(t, "tls.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	keyFile := write(t, "tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	q := newQueryable(t, strings.Join(c.ListenAddrs(), ","), "")
+	text, err := os.ReadFile(q.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.file = write(t, "tls.yaml", strings.Replace(string(text), "token: ", fmt.Sprintf("tls: {cert: %s, key: %s}, token: ", certFile, keyFile), 1))
+	start(t, q.file, "a")
+	await(t, "a count", func() bool {
+		got, code, _ := q.get("key-007", "--tls-ca", certFile)
+		return code == exitOK && got.Value == 7
+	})
+	if _, code, stderr := q.get("key-007", "--patience", "1ms"); code != exitError || !strings.Contains(stderr, "instance a cannot be reached") || !strings.Contains(stderr, "certificate") {
+		t.Errorf("an unknown authority: %d %s", code, stderr)
+	}
 }
