@@ -81,7 +81,7 @@ streams:
 		{http.MethodGet, "/metrics", token, http.StatusOK, `streamworker_tasks{role="active"} 2`},
 		{http.MethodGet, "/api/v1/overview", "a-wrong-token-of-length", http.StatusUnauthorized, "token"},
 		{http.MethodGet, "/api/v1/overview", token, http.StatusOK, `"app":"shown"`},
-		{http.MethodGet, "/api/v1/topology", token, http.StatusOK, `"store":"counts"`},
+		{http.MethodGet, "/api/v1/topology", token, http.StatusOK, `"stores":[{"name":"counts"`},
 		{http.MethodPost, "/api/v1/leave", token, http.StatusForbidden, "admin.allow_actions"},
 		{http.MethodGet, "/", "", http.StatusOK, "<title>streamworker</title>"},
 		{http.MethodGet, "/status", token, http.StatusNotFound, ""},
