@@ -20,7 +20,7 @@ type instruction uint8
 const (
 	unsubscribe instruction = iota
 	subscribeAndTell
-	subscribe // the left row is new: an answer that there is nothing only undoes an earlier result
+	subscribe // the foreign key is not another one than before: an answer that there is nothing only undoes an earlier result
 )
 
 // subscription is the value of a record to the other table: of one of its rows, or to be of one.
@@ -125,7 +125,8 @@ func (o *subscribeOperator) process(m *message) error {
 		s.what = what
 		o.send(m, key, &s)
 	}
-	if was != nil && !bytes.Equal(was, now) {
+	moved := was != nil && !bytes.Equal(was, now)
+	if moved {
 		send(was, unsubscribe)
 	}
 	switch {
@@ -134,7 +135,7 @@ func (o *subscribeOperator) process(m *message) error {
 		fallthrough
 	case now == nil && (!m.value.null || !m.old.null):
 		return o.next.process(m) // it needs no answer; those on their way do not count any more
-	case now != nil && was == nil && o.kind == inner:
+	case now != nil && !moved && o.kind == inner:
 		send(now, subscribe)
 	case now != nil:
 		send(now, subscribeAndTell)
@@ -225,6 +226,9 @@ func (o *answerOperator) process(m *message) error {
 		return err
 	}
 	if s.what != unsubscribe {
+		if value != nil {
+			m.ts = max(m.ts, found.ts)
+		}
 		o.answer(m, &s, value)
 	}
 	return nil
