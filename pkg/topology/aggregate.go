@@ -17,14 +17,19 @@ const stampLen = 8
 // aggregateStep folds the messages of a key into one value in a store, and hands on every new value, or at a commit the last one
 // of each key.
 type aggregateStep struct {
-	name     string // count, sum, min, max or reduce
-	store    StoreSpec
-	value    *expression // sum, min, max: what is folded
-	expr     *expression // reduce: the next value from acc and value
-	input    Format      // of the message's value
-	atCommit bool        // emit: commit
-	onClose  bool        // emit: close
-	late     *sinkStep   // where records go that come too late for their windows; nil: nowhere
+	name                     string
+	store                    StoreSpec
+	value                    *expression // what a message brings; nil: its value, or nothing
+	expr                     *expression // reduce, aggregate: the next value from acc and value
+	initial, subtract, merge *expression // aggregate; subtract also of a reduce: the value without one more
+	by, id                   *expression // top_n: what is ranked by, and what tells values apart
+	most                     int         // collect, top_n: values kept
+	folded                   Format      // of what a message brings
+	out                      Format      // of what is sent on
+	input                    Format      // of the message's value
+	atCommit                 bool        // emit: commit
+	onClose                  bool        // emit: close
+	late                     *sinkStep   // where records go that come too late for their windows; nil: nowhere
 }
 
 func (s *aggregateStep) String() string {
@@ -32,8 +37,13 @@ func (s *aggregateStep) String() string {
 	if s.value != nil {
 		text += " " + s.value.text
 	}
-	if s.expr != nil {
-		text += " " + s.expr.text
+	for _, e := range []*expression{s.initial, s.expr, s.subtract, s.merge, s.by, s.id} {
+		if e != nil {
+			text += " " + e.text
+		}
+	}
+	if s.most > 0 {
+		text += fmt.Sprintf(" up to %d", s.most)
 	}
 	text = fmt.Sprintf("%s (store %s: key %s, value %s", text, s.store.Name, s.store.Key, s.store.Value)
 	if s.store.Window != nil {
@@ -193,7 +203,7 @@ func (o *countOperator) process(m *message) error {
 	return o.next.process(m)
 }
 
-// foldOperator is sum, min, max and reduce.
+// foldOperator is any aggregate but count, over all records of a key.
 type foldOperator struct {
 	row
 	*folding
@@ -209,30 +219,34 @@ func (o *foldOperator) process(m *message) error {
 	if err != nil {
 		return err
 	}
-	if !some || v.null {
+	if !some || v.null && o.step.name != "aggregate" {
 		o.row.p.NullValues++
 		return nil
 	}
-	stored, err := o.read(m)
+	row, ok, err := o.get(m)
 	if err != nil {
 		return err
 	}
+	acc, err := o.spec.parse(row, ok, &o.row.p.slabs)
+	if err != nil {
+		return err
+	}
+	if ok {
+		m.ts = max(m.ts, acc.ts)
+	}
 	if o.old {
-		m.old = nullDatum()
-	}
-	if stored != nil {
-		// The store's bytes change with the next Put, records keep theirs.
-		acc, err := decodeDatum(o.spec.Value, o.row.p.slabs.copy(stored), true)
-		if err != nil {
-			return o.corrupt(stored)
-		}
-		if o.old {
-			m.old = acc
-		}
-		if v, err = o.fold(m, &acc, &v); err != nil {
-			return fault{err}
+		if m.old, err = o.of(acc.value); err != nil {
+			return err
 		}
 	}
+	if v, err = o.folding.next(m, &acc.value, &v); err != nil {
+		return err
+	}
+	return o.set(m, v)
+}
+
+// set writes the value that the row has now, and sends it on.
+func (o *foldOperator) set(m *message, v datum) error {
 	if err := v.encode(o.spec.Value, &o.row.p.slabs); err != nil {
 		return fault{err}
 	}
@@ -241,7 +255,10 @@ func (o *foldOperator) process(m *message) error {
 	} else {
 		o.write(m, v.raw)
 	}
-	m.value = v
+	var err error
+	if m.value, err = o.of(v); err != nil {
+		return err
+	}
 	return o.next.process(m)
 }
 

@@ -14,6 +14,7 @@ import (
 
 // emitter sends on what an aggregate has in its store, at a commit: for each key that has changed, the last value.
 type emitter struct {
+	*folding
 	c      *chain
 	step   *aggregateStep
 	next   operator
@@ -28,7 +29,7 @@ type emitter struct {
 const noDeletion = math.MinInt64
 
 func newEmitter(c *chain, s *aggregateStep, next operator) *emitter {
-	e := &emitter{c: c, step: s, next: next, latest: noDeletion}
+	e := &emitter{folding: newFolding(c, s), c: c, step: s, next: next, latest: noDeletion}
 	c.p.late[s.store.Name] = e
 	return e
 }
@@ -97,7 +98,10 @@ func (e *emitter) emit(key, stored []byte) error {
 	}
 	before := c.p.mark()
 	c.bad = false
-	if err := e.next.process(m); err != nil {
+	if m.value, err = e.of(m.value); err == nil {
+		err = e.next.process(m)
+	}
+	if err != nil {
 		return c.failed(before, err)
 	}
 	return nil

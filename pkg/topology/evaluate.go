@@ -29,7 +29,7 @@ type evaluator struct {
 	env     map[string]any
 }
 
-// run evaluates e over m; acc is nil unless e is a reducer's.
+// run evaluates e over m; acc is nil unless e sees it.
 func (x *evaluator) run(e *expression, m *message, acc *datum) (any, error) {
 	if err := x.fill(e, m, acc); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (x *evaluator) fill(e *expression, m *message, acc *datum) (err error) {
 		}
 	}
 	if e.uses&usesAcc != 0 && acc != nil {
-		if x.env["acc"], err = acc.boxed(e.scope.value); err != nil {
+		if x.env["acc"], err = acc.boxed(e.scope.accOf); err != nil {
 			return err
 		}
 	}

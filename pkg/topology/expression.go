@@ -76,7 +76,8 @@ var names = map[string]usage{
 // scope is what an expression can see.
 type scope struct {
 	key, value Format
-	acc        bool // of the value's format
+	acc        bool // there is the value so far
+	accOf      Format
 	window     bool // the bounds of one
 	joined     bool // there is the value of another stream or table as well
 	other      Format
@@ -90,7 +91,7 @@ func (s scope) env() types.Map {
 		"partition": types.Int, "offset": types.Int, "headers": types.TypeOf(map[string]string{}),
 	}
 	if s.acc {
-		env["acc"] = s.value.exprType()
+		env["acc"] = s.accOf.exprType()
 	}
 	if s.left {
 		env["value"] = types.Any
@@ -109,7 +110,7 @@ func (s scope) env() types.Map {
 func (s scope) String() string {
 	text := fmt.Sprintf("key is %s, value is %s", s.key, s.value)
 	if s.acc {
-		text += ", acc is " + s.value.String()
+		text += ", acc is " + s.accOf.String()
 	}
 	if s.joined {
 		text += ", other is " + s.other.String()

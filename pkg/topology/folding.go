@@ -9,57 +9,90 @@ import (
 type folding struct {
 	step *aggregateStep
 	p    *Processor
-	fold func(m *message, acc, v *datum) (datum, error)
+	// start is the value after the first message; fold after one more, acc is not null; join that of two windows in one.
+	start func(m *message, v *datum) (datum, error)
+	fold  func(m *message, acc, v *datum) (datum, error)
+	join  func(m *message, acc, v *datum) (datum, error)
+	// result is what is sent on for a value; nil: the value itself.
+	result func(datum) (datum, error)
 }
 
 func newFolding(c *chain, s *aggregateStep) *folding {
 	f := &folding{step: s, p: c.p}
+	f.start = func(_ *message, v *datum) (datum, error) { return *v, nil }
 	switch s.name {
 	case "count":
+		f.start = func(*message, *datum) (datum, error) { return intDatum(1), nil }
 		f.fold = func(_ *message, acc, _ *datum) (datum, error) { return intDatum(acc.int() + 1), nil }
+		f.join = func(_ *message, acc, v *datum) (datum, error) { return intDatum(acc.int() + v.int()), nil }
 	case "sum":
 		f.fold = sumOf(s.store.Value)
 	case "min":
 		f.fold = leastOf(s.store.Value, -1)
 	case "max":
 		f.fold = leastOf(s.store.Value, 1)
+	case "first":
+		f.fold = func(_ *message, acc, _ *datum) (datum, error) { return *acc, nil }
+	case "last":
+		f.fold = func(_ *message, _, v *datum) (datum, error) { return *v, nil }
 	case "reduce":
-		f.fold = f.reduce
+		f.fold = func(m *message, acc, _ *datum) (datum, error) { return f.eval(s.expr, m, acc) }
+		f.join = func(m *message, acc, v *datum) (datum, error) {
+			value := m.value
+			m.value = *v
+			d, err := f.eval(s.expr, m, acc)
+			m.value = value
+			return d, err
+		}
+	case "aggregate":
+		f.fold = func(m *message, acc, _ *datum) (datum, error) { return f.eval(s.expr, m, acc) }
+		f.start = func(m *message, v *datum) (datum, error) {
+			acc, err := f.eval(s.initial, m, nil)
+			if err != nil {
+				return acc, err
+			}
+			return f.fold(m, &acc, v)
+		}
+		f.join = func(m *message, acc, v *datum) (datum, error) {
+			m.other = *v
+			return f.eval(s.merge, m, acc)
+		}
+	default:
+		f.list()
+	}
+	if f.join == nil {
+		f.join = f.fold
 	}
 	return f
 }
 
 // brings returns what m brings, and whether that is something. A count counts nulls too, and a reduce takes them.
 func (f *folding) brings(m *message) (v datum, some bool, err error) {
+	s := f.step
 	switch {
-	case f.step.name == "count":
+	case s.name == "count", s.name == "aggregate":
 		return v, true, nil
-	case f.step.name == "reduce":
+	case s.name == "reduce":
 		v = m.value
 	case m.value.null:
 		return v, false, nil
-	case f.step.value != nil:
-		v, err = f.p.eval.datum(f.step.value, m, f.step.store.Value)
+	case s.name == "top_n":
+		return f.ranked(m)
+	case s.value != nil:
+		v, err = f.p.eval.datum(s.value, m, s.folded)
 		return v, err == nil && !v.null, blamed(err)
 	default:
 		v = m.value
 	}
-	err = v.convert(f.step.input, f.step.store.Value)
+	err = v.convert(s.input, s.folded)
 	return v, true, blamed(err)
-}
-
-// first is the value after the first message.
-func (f *folding) first(v datum) datum {
-	if f.step.name == "count" {
-		return intDatum(1)
-	}
-	return v
 }
 
 // next is the value after one more; a null acc: there was none.
 func (f *folding) next(m *message, acc, v *datum) (datum, error) {
 	if acc.null {
-		return f.first(*v), nil
+		d, err := f.start(m, v)
+		return d, blamed(err)
 	}
 	d, err := f.fold(m, acc, v)
 	return d, blamed(err)
@@ -72,28 +105,30 @@ func (f *folding) merge(m *message, acc, v *datum) (datum, error) {
 		return *v, nil
 	case v.null:
 		return *acc, nil
-	case f.step.name == "count":
-		return intDatum(acc.int() + v.int()), nil
-	case f.step.name == "reduce":
-		value := m.value
-		m.value = *v
-		d, err := f.reduce(m, acc, v)
-		m.value = value
-		return d, blamed(err)
 	default:
-		d, err := f.fold(m, acc, v)
+		d, err := f.join(m, acc, v)
 		return d, blamed(err)
 	}
 }
 
-func (f *folding) reduce(m *message, acc, _ *datum) (datum, error) {
-	result, err := f.p.eval.run(f.step.expr, m, acc)
+// of is what is sent on for a value.
+func (f *folding) of(d datum) (datum, error) {
+	if f.result == nil || d.null {
+		return d, nil
+	}
+	d, err := f.result(d)
+	return d, blamed(err)
+}
+
+// eval evaluates an expression over m and the value so far.
+func (f *folding) eval(e *expression, m *message, acc *datum) (datum, error) {
+	result, err := f.p.eval.run(e, m, acc)
 	if err != nil {
 		return datum{}, err
 	}
 	d, err := unbox(result, f.step.store.Value)
 	if err != nil {
-		return datum{}, fmt.Errorf("expression %s: %w", f.step.expr.text, err)
+		return datum{}, fmt.Errorf("expression %s: %w", e.text, err)
 	}
 	return d, nil
 }

@@ -44,6 +44,8 @@ func (c *cutter) checkFold(s *aggregateStep, typ resultType, at yamlnode.Node) {
 		fails = !known || typ.format == Int // which may overflow
 	case "min", "max":
 		fails = !known
+	case "collect", "count_distinct":
+		fails = !known || typ.format == Float // which may have no JSON form
 	}
 	if fails && c.mustNotFail() {
 		c.refuse(s.name, at)

@@ -13,14 +13,16 @@ import (
 type cutter struct {
 	*builder
 	place
-	entry    *entry
-	name     string
-	steps    yamlnode.Node
-	store    yamlnode.Node  // of a table
-	ended    *yamlnode.Node // the step that ends the stream: a branch
-	kept     bool           // the store that the entry names is made
-	segment  *segment
-	segments []*segment
+	entry     *entry
+	name      string
+	steps     yamlnode.Node
+	store     yamlnode.Node  // of a table
+	ended     *yamlnode.Node // the step that ends the stream: a branch
+	regroup   *regroupStep   // of a table, until the aggregate that follows
+	regroupAt yamlnode.Node
+	kept      bool // the store that the entry names is made
+	segment   *segment
+	segments  []*segment
 	// ok turns false with the first mistake: formats may then be wrong, and what does not fit is not reported.
 	ok       bool
 	writes   bool           // there is a sink or an aggregate
@@ -28,10 +30,10 @@ type cutter struct {
 	ordinals map[string]int // aggregates so far, by name
 }
 
-var stepNames = []string{"filter", "map", "flat_map", "rekey", "count", "sum", "min", "max", "reduce", "join", "branch", "to"}
+var stepNames = slices.Concat([]string{"filter", "map", "flat_map", "rekey"}, aggregateNames, []string{"join", "branch", "to"})
 
 // ofTables are the steps that a table may have.
-var ofTables = map[string]bool{"filter": true, "map": true, "join": true, "to": true}
+var ofTables = map[string]bool{"filter": true, "map": true, "rekey": true, "join": true, "to": true}
 
 // StepNames are the names of all steps.
 func StepNames() []string { return slices.Clone(stepNames) }
@@ -66,7 +68,12 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 		c.ok = false
 		return
 	}
-	if c.table && !ofTables[name] && slices.Contains(stepNames, name) {
+	if c.regroup != nil && !isAggregate(name) {
+		at.Errorf("e.g. - rekey: value.region, - count", "an aggregate has to follow the rekey of a table")
+		c.ok, c.regroup = false, nil
+		return
+	}
+	if c.table && c.regroup == nil && !ofTables[name] && slices.Contains(stepNames, name) {
 		at.Errorf("read it as a stream: streams: [{name: ..., from: {table: "+c.name+"}, steps: [...]}]", "a table has no step %s", name)
 		c.ok = false
 		return
@@ -79,16 +86,22 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 	case "flat_map":
 		c.flatMap(arg)
 	case "rekey":
-		c.rekey(arg)
+		if c.table {
+			c.tableRekey(arg, at)
+		} else {
+			c.rekey(arg)
+		}
 	case "join":
 		c.join(arg, at)
 	case "branch":
 		c.branch(arg, at)
 	case "to":
 		c.to(arg, at)
-	case "count", "sum", "min", "max", "reduce":
-		c.aggregate(name, arg, at)
 	default:
+		if isAggregate(name) {
+			c.aggregate(name, arg, at)
+			break
+		}
 		hint := "steps: " + strings.Join(stepNames, ", ")
 		if near := yamlnode.Nearest(name, stepNames); near != "" {
 			hint = "did you mean " + near + "? (" + hint + ")"
@@ -102,15 +115,6 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 		c.writes, c.idle = true, nil
 	} else if c.idle == nil {
 		c.idle = &at
-	}
-}
-
-func isAggregate(name string) bool {
-	switch name {
-	case "count", "sum", "min", "max", "reduce":
-		return true
-	default:
-		return false
 	}
 }
 

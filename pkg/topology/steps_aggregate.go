@@ -2,44 +2,63 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
-// aggregate adds count, sum, min, max or reduce, behind a repartition topic if the key changed before.
+// aggregateNames are the steps that fold the records of a key into one value.
+var aggregateNames = []string{"count", "sum", "min", "max", "reduce", "aggregate", "collect", "count_distinct", "top_n", "first", "last"}
+
+func isAggregate(name string) bool { return slices.Contains(aggregateNames, name) }
+
+// aggregateFields are what an aggregate says.
+type aggregateFields struct {
+	at, store, emit, window  yamlnode.Node
+	text                     yamlnode.Node // value, expr or add
+	initial, subtract, merge yamlnode.Node
+	by, id, most             yamlnode.Node
+}
+
+// aggregate adds an aggregate, behind a repartition topic if the key changed before.
 func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
-	s := &aggregateStep{name: name, input: c.value}
-	store, text, win := yamlnode.Absent(arg), yamlnode.Absent(arg), yamlnode.Absent(arg)
 	if !c.checkUnwindowed(at) {
 		return
 	}
+	none := yamlnode.Absent(arg)
+	f := aggregateFields{at: at, store: none, emit: none, window: none, text: none, initial: none, subtract: none, merge: none, by: none, id: none, most: none}
 	switch {
 	case arg.IsMap():
-		m := arg.Map()
-		store = m.Get("store")
-		emit := m.Get("emit")
-		win = m.Get("window")
-		mode := emit.Enum("update", "update", "commit", "close")
-		if mode == "close" && !win.Exists() {
-			emit.Errorf("add a window: {tumbling: 1m}, or take update or commit", "only windows close")
-		}
-		s.atCommit, s.onClose = mode == "commit", mode == "close"
-		switch name {
-		case "count":
-		case "reduce":
-			text = m.Get("expr")
-		default:
-			text = m.Get("value")
-		}
-		m.Done()
+		f.read(name, arg.Map())
+	case name == "aggregate":
+		at.Errorf("aggregate: {initial: '0', add: acc + value}", "want an initial value, and what is added to it")
+		return
+	case name == "top_n":
+		at.Errorf("top_n: {n: 10, by: value.amount}", "want what to rank by, and how many to keep")
+		return
 	case arg.Exists() && name == "count":
 		arg.Errorf("write count: {store: NAME}, or - count alone", "count takes no expression")
 		return
 	default:
-		text = arg
+		f.text = arg
 	}
-	s.store.Name = c.storeName(name, store)
+	if f.subtract.Exists() && c.regroup == nil {
+		f.subtract.Errorf("leave it out", "only an aggregate of a table's rows takes something away")
+		c.ok = false
+		return
+	}
+	s := &aggregateStep{name: name, input: c.value}
+	mode := f.emit.Enum("update", "update", "commit", "close")
+	if mode == "close" && !f.window.Exists() {
+		f.emit.Errorf("add a window: {tumbling: 1m}, or take update or commit", "only windows close")
+	}
+	s.atCommit, s.onClose = mode == "commit", mode == "close"
+	s.store.Name = c.storeName(name, f.store)
 	s.store.Changelog = ChangelogTopic(c.app, s.store.Name)
+	if c.regroup != nil {
+		c.aggregateTable(s, &f)
+		return
+	}
 	s.store.Key = c.key
 	topic := ""
 	if c.keyChanged {
@@ -50,19 +69,24 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 		}
 		c.repartition(s.store.Name, mode)
 	}
-	s.store.Window, s.late = c.windowOf(win)
-	if win.Exists() && s.store.Window == nil || !c.checkName(s.store, topic, store, at) || !c.result(s, text, at) {
+	s.store.Window, s.late = c.windowOf(f.window)
+	if f.window.Exists() && s.store.Window == nil || !c.checkName(s.store, topic, f.store, at) || !c.result(s, &f) {
 		return
 	}
 	if s.late != nil {
 		c.segment.sinks = append(c.segment.sinks, s.late.Sink)
 	}
-	c.segment.stores = append(c.segment.stores, s.store)
 	c.add(s)
-	c.value, c.sourceValue = s.store.Value, false
+	c.aggregated(s)
+}
+
+// aggregated notes what follows an aggregate.
+func (c *cutter) aggregated(s *aggregateStep) {
+	c.segment.stores = append(c.segment.stores, s.store)
+	c.value, c.sourceValue = s.out, false
 	c.atCommit = c.atCommit || s.atCommit
 	c.table = c.entry.table
-	if c.rows = nil; c.table && s.store.Window == nil {
+	if c.rows = nil; c.table && s.store.Window == nil && s.out == s.store.Value {
 		c.rows = &s.store
 	}
 	if s.store.Window != nil {
@@ -70,8 +94,44 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	}
 }
 
+// read reads the fields that an aggregate of this name has.
+func (f *aggregateFields) read(name string, m *yamlnode.Map) {
+	f.store, f.emit, f.window = m.Get("store"), m.Get("emit"), m.Get("window")
+	switch name {
+	case "count":
+	case "reduce":
+		f.text, f.subtract = m.Get("expr"), m.Get("subtract")
+	case "aggregate":
+		f.initial = m.Require("initial", "the value before the first record, e.g. initial: '0'")
+		f.text = m.Require("add", "the next value, from acc and value: add: acc + value")
+		f.subtract, f.merge = m.Get("subtract"), m.Get("merge")
+	case "collect":
+		f.text, f.most = m.Get("value"), m.Get("limit")
+	case "top_n":
+		f.most = m.Require("n", "how many to keep")
+		f.by = m.Require("by", "what to rank by: by: value.amount")
+		f.text, f.id = m.Get("value"), m.Get("id")
+	default:
+		f.text = m.Get("value")
+	}
+	m.Done()
+}
+
 // result compiles the aggregate's expression and sets the format of its value.
-func (c *cutter) result(s *aggregateStep, text, at yamlnode.Node) bool {
+func (c *cutter) result(s *aggregateStep, f *aggregateFields) bool {
+	ok := c.fold(s, f)
+	if s.folded = s.store.Value; s.name == "collect" || s.name == "count_distinct" {
+		s.folded, s.store.Value = s.store.Value, JSON
+	}
+	if s.out = s.store.Value; s.name == "count_distinct" {
+		s.out = Int
+	}
+	return ok
+}
+
+// fold is result for what the store holds; of collect and count_distinct, for what a message brings.
+func (c *cutter) fold(s *aggregateStep, fields *aggregateFields) bool {
+	text, at := fields.text, fields.at
 	switch s.name {
 	case "count":
 		s.store.Value = Int
@@ -79,6 +139,12 @@ func (c *cutter) result(s *aggregateStep, text, at yamlnode.Node) bool {
 		return true
 	case "reduce":
 		return c.reducer(s, text, at)
+	case "aggregate":
+		return c.aggregator(s, fields)
+	case "top_n":
+		return c.ranking(s, fields)
+	case "collect":
+		s.most = int(fields.most.Int(1000, 1, 1_000_000))
 	}
 	typ, node := resultType{format: c.value}, at
 	if text.Exists() {
@@ -90,9 +156,9 @@ func (c *cutter) result(s *aggregateStep, text, at yamlnode.Node) bool {
 	}
 	f, ok := foldFormat(s.name, typ)
 	if !ok && c.ok {
-		hint := "give a number, e.g. sum: int(value)"
-		if s.name != "sum" {
-			hint = "give a number or text, e.g. " + s.name + ": len(value)"
+		hint := "give a number or text, e.g. " + s.name + ": len(value)"
+		if s.name == "sum" {
+			hint = "give a number, e.g. sum: int(value)"
 		}
 		node.Errorf(hint, "%s of %s makes no sense", s.name, typ)
 	}
@@ -107,6 +173,8 @@ func (c *cutter) result(s *aggregateStep, text, at yamlnode.Node) bool {
 // float, so that it has one format.
 func foldFormat(name string, t resultType) (Format, bool) {
 	switch {
+	case name == "first", name == "last", name == "collect", name == "count_distinct":
+		return t.format, t.shape != opaque && t.shape != null && (t.format != Bytes || name == "first" || name == "last")
 	case t.shape != single:
 		return Float, false
 	case name == "sum" && t.format == JSON:
@@ -124,7 +192,7 @@ func (c *cutter) reducer(s *aggregateStep, text, at yamlnode.Node) bool {
 		at.Errorf("reduce: {store: ..., expr: ...}; acc is the value so far, value the new one", "the expression is missing")
 		return false
 	}
-	s.expr = compile(text, scope{key: c.key, value: c.value, acc: true, window: c.bounds})
+	s.expr = compile(text, scope{key: c.key, value: c.value, acc: true, accOf: c.value, window: c.bounds})
 	if s.expr == nil {
 		return false
 	}

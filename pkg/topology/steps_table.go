@@ -28,6 +28,10 @@ func (c *cutter) keep(name, at yamlnode.Node) {
 
 // conclude ends the last segment. A table from a stream without an aggregate holds the last value of each key.
 func (c *cutter) conclude() {
+	if c.regroup != nil {
+		c.regroupAt.Errorf("e.g. - rekey: value.region, - count", "an aggregate has to follow the rekey of a table")
+		c.ok = false
+	}
 	if c.entry.table {
 		if !c.table && c.ok {
 			c.keep(c.store, c.entry.node)

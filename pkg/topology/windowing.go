@@ -116,9 +116,15 @@ func (w *windowing) update(m *message, b window.Bounds, was datum, now *stored) 
 
 // send hands a result on.
 func (w *windowing) send(m *message, key datum, b window.Bounds, was datum, now *stored) error {
-	w.out = message{key: key, value: now.value, ts: now.ts, source: m.source, window: b}
+	value, err := w.of(now.value)
+	if err != nil {
+		return err
+	}
+	w.out = message{key: key, value: value, ts: now.ts, source: m.source, window: b}
 	if w.old {
-		w.out.old = was
+		if w.out.old, err = w.of(was); err != nil {
+			return err
+		}
 	}
 	return w.next.process(&w.out)
 }
