@@ -40,6 +40,9 @@ const (
 	// unmatched: of a left or outer join: Kafka Streams writes records without a counterpart later than they are due, and some too
 	// early although a counterpart still comes. These are compared apart, as sets; the rest in order. Values have to be unique.
 	unmatched order = "unmatched"
+	// foreignKey is perKey without the timestamps of nulls: Kafka Streams gives that of a deletion another one if there is a row
+	// with its foreign key.
+	foreignKey order = "foreign_key"
 )
 
 // input says what the records are made of.

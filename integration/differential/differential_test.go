@@ -125,7 +125,15 @@ func (c *testCase) compare(records []record, theirs, ours *result) []string {
 // ordered brings what has no order into one, and leaves out what is not compared.
 func (c *testCase) ordered(topic string, all []output) []output {
 	all = slices.DeleteFunc(slices.Clone(all), func(o output) bool { return o.Key == flushKey })
-	if c.Compare[topic] == perKey {
+	switch c.Compare[topic] {
+	case foreignKey:
+		for i := range all {
+			if all[i].Value == nil {
+				all[i].TS = 0
+			}
+		}
+		fallthrough
+	case perKey:
 		slices.SortStableFunc(all, func(a, b output) int { return strings.Compare(a.row(), b.row()) })
 	}
 	return all
