@@ -125,15 +125,13 @@ func (c *testCase) compare(records []record, theirs, ours *result) []string {
 // ordered brings what has no order into one, and leaves out what is not compared.
 func (c *testCase) ordered(topic string, all []output) []output {
 	all = slices.DeleteFunc(slices.Clone(all), func(o output) bool { return o.Key == flushKey })
-	switch c.Compare[topic] {
-	case foreignKey:
-		for i := range all {
-			if all[i].Value == nil {
-				all[i].TS = 0
-			}
+	how := c.Compare[topic]
+	for i := range all {
+		if how == foreignKey && all[i].Value == nil {
+			all[i].TS = 0
 		}
-		fallthrough
-	case perKey:
+	}
+	if how == foreignKey || how == perKey {
 		slices.SortStableFunc(all, func(a, b output) int { return strings.Compare(a.row(), b.row()) })
 	}
 	return all
