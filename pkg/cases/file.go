@@ -136,7 +136,7 @@ func (r *reader) one(node yamlnode.Node) *Case {
 	for topic, node := range fields(tables) {
 		if r.known(node, topic, r.outputTopics(), "no stream writes topic %q") {
 			_, format := topologytest.OutputFormats(r.top, topic)
-			c.tables = append(c.tables, r.table(topic, format, node))
+			c.tables = append(c.tables, r.table(topic, format.Format, node))
 		}
 	}
 	for name, node := range fields(stores) {

@@ -62,7 +62,7 @@ func (r *reader) step(node yamlnode.Node) step {
 		return s
 	}
 	keyFormat, valueFormat := r.top.Formats(rec.Topic)
-	rec.Key, rec.Value = valueAs(keyFormat, key), valueAs(valueFormat, value)
+	rec.Key, rec.Value = valueAs(keyFormat.Format, key), valueAs(valueFormat.Format, value)
 	if ts.Exists() {
 		r.now = instant(ts)
 	}
@@ -133,9 +133,9 @@ func (r *reader) outputs(topic string, node yamlnode.Node) outputs {
 			node, e := asked[name], expected{name: name}
 			switch name {
 			case "key":
-				e.want = valueAs(key, node)
+				e.want = valueAs(key.Format, node)
 			case "value":
-				e.want = valueAs(value, node)
+				e.want = valueAs(value.Format, node)
 			case "ts", "window_start", "window_end":
 				e.want = nil
 				if node.Exists() {

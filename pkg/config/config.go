@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/kafka"
+	"github.com/streamworker/streamworker/pkg/registry"
 	"github.com/streamworker/streamworker/pkg/topology"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
@@ -15,6 +16,7 @@ type Config struct {
 	Topology *topology.Topology
 
 	Kafka          Kafka
+	SchemaRegistry registry.Settings // without URLs: none
 	InternalTopics InternalTopics
 	Guarantee      Guarantee
 
@@ -49,6 +51,8 @@ type Kafka struct {
 	Heartbeat        time.Duration
 	SessionTimeout   time.Duration
 	RebalanceTimeout time.Duration
+	// MaxMessageBytes is the largest batch that is written, before compression, and so the largest record.
+	MaxMessageBytes int
 	// TransactionTimeout is how long a transaction may take, and how long one is waited for whose writer
 	// has died and cannot be fenced. Only under exactly once.
 	TransactionTimeout time.Duration

@@ -35,7 +35,8 @@ func mustParse(t *testing.T, src string, o Overrides) *Config {
 	return c
 }
 
-// TestFiles runs scripts: "parse" prints all the mistakes of a file, or its settings apart from the streams; "kafka" only how Kafka is reached.
+// TestFiles runs scripts: "parse" prints all the mistakes of a file, or its settings apart from the streams; "kafka" and
+// "registry" only how these are reached.
 func TestFiles(t *testing.T) {
 	datadriven.Walk(t, "testdata/files", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -74,8 +75,11 @@ func TestFiles(t *testing.T) {
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			if d.Cmd == "kafka" {
+			switch d.Cmd {
+			case "kafka":
 				return kafkaSettings(c.Kafka)
+			case "registry":
+				return fmt.Sprintf("%+v\n", c.SchemaRegistry)
 			}
 			return settings(c)
 		})
@@ -88,7 +92,7 @@ func settings(c *Config) string {
 	v := reflect.ValueOf(*c)
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; name {
-		case "Path", "Topology", "Threads", "fields", "streams":
+		case "Path", "Topology", "Threads", "SchemaRegistry", "fields", "streams":
 		case "Kafka":
 			b.WriteString(kafkaSettings(c.Kafka))
 		default:

@@ -38,6 +38,8 @@ var descriptions = map[string]description{
 	"kafka.heartbeat":         {Meaning: "also bounds how late a member hears of a round"},
 	"kafka.session_timeout":   {Meaning: "after which the group removes a silent member, and a silent group's member stops by itself. At least three heartbeats; the broker bounds it (`group.min.session.timeout.ms`, by default 6 s)"},
 	"kafka.rebalance_timeout": {Meaning: "how long a round waits for a member that hangs. Nothing stands still meanwhile"},
+	"kafka.max_message_bytes": {Meaning: "the largest batch that is written, before compression: a record that takes more [cannot be processed](semantics.md#records-that-are-too-large). " +
+		"A topic's `max.message.bytes` counts where it is less. The default is that of Kafka's producers"},
 	"kafka.transaction_timeout": {Meaning: "under `exactly_once`: after which the brokers abort an open transaction. It bounds how long readers of committed data wait where the transaction of a dead instance " +
 		"[cannot be ended](semantics.md#exactly-once) by the others; a pause of an instance that is longer than this costs it its uncommitted work. The broker bounds it (`transaction.max.timeout.ms`)"},
 
@@ -46,6 +48,16 @@ var descriptions = map[string]description{
 	"kafka.tls.cert":        {Kind: file, Default: none, Meaning: "PEM certificate of this client, for brokers that demand one (mutual TLS)"},
 	"kafka.tls.key":         {Kind: file, Default: none, Meaning: "its PEM key, not encrypted"},
 	"kafka.tls.server_name": {Default: "the host that is dialled", Meaning: "name that the brokers' certificates must have"},
+
+	"schema_registry.url":             {Default: none, Meaning: "`http://` or `https://` address of a registry with Confluent's API; several of one registry with commas between. Needed for the formats `avro` and `protobuf`"},
+	"schema_registry.username":        {Default: none, Meaning: "for HTTP basic authentication"},
+	"schema_registry.password":        {Default: none, Meaning: "with a `username`: this, or"},
+	"schema_registry.password_file":   {Kind: file, Default: none, Meaning: "a file that holds it. Read again after a failed request"},
+	"schema_registry.tls.enabled":     {Default: "`true` if any of `tls` is given", Meaning: "uses what is below for `https` addresses, which work without it where the host trusts the registry's authority"},
+	"schema_registry.tls.ca":          {Kind: file, Default: "those of the host", Meaning: "PEM certificates of the authorities that vouch for the registry"},
+	"schema_registry.tls.cert":        {Kind: file, Default: none, Meaning: "PEM certificate of this client, for a registry that demands one"},
+	"schema_registry.tls.key":         {Kind: file, Default: none, Meaning: "its PEM key, not encrypted"},
+	"schema_registry.tls.server_name": {Default: "the host of the address", Meaning: "name that the registry's certificate must have"},
 
 	"kafka.sasl.mechanism":     {Default: none, Meaning: "how the client proves who it is"},
 	"kafka.sasl.username":      {Default: none, Meaning: "for PLAIN and SCRAM"},

@@ -36,6 +36,10 @@ kafka:
   session_timeout: 15s
   rebalance_timeout: 1m
   transaction_timeout: 10s
+  max_message_bytes: 1000012
+schema_registry:
+  tls:
+    enabled: false
 internal_topics:
   create: true
 guarantee: at_least_once

@@ -46,7 +46,8 @@ func Parse(name string, src []byte, env func(string) (string, bool), o Overrides
 	r := newReader(f, name, o)
 	r.read(f.Root().Map())
 	if o.CheckFiles {
-		for _, e := range append(r.c.Kafka.Check(time.Now()), r.c.Admin.check()...) {
+		now := time.Now()
+		for _, e := range slices.Concat(r.c.Kafka.Check(now), r.c.SchemaRegistry.Check(now), r.c.Admin.check()) {
 			r.files[e.Setting].Errorf(e.Hint, "%s", e.Message)
 		}
 	}
@@ -88,6 +89,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	app := m.Require("app", "name the application: it is the group's id and the prefix of its internal topics")
 	c.App = r.prefixed(r.name(app, ""))
 	r.kafka(m.Get("kafka"))
+	schemas := r.schemaRegistry(m.Get("schema_registry"))
 	r.internalTopics(m.Get("internal_topics"))
 	r.guarantee(m.Get("guarantee"))
 	r.instance(m)
@@ -102,7 +104,9 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.admin(m.Get("admin"))
 	r.telemetry(m.Get("telemetry"))
 	r.log(m.Get("log"))
-	c.Topology = topology.Definition{App: c.App, Prefix: r.o.Prefix, Tables: m.Get("tables"), Streams: m.Get("streams")}.Parse()
+	c.Topology = topology.Definition{
+		App: c.App, Prefix: r.o.Prefix, Dir: filepath.Dir(c.Path), Registry: schemas, Tables: m.Get("tables"), Streams: m.Get("streams"),
+	}.Parse()
 	m.Done()
 }
 
@@ -166,7 +170,7 @@ func (r *reader) kafka(n yamlnode.Node) {
 	if len(k.Brokers) == 0 && !r.o.Offline {
 		r.file.Errorf("write kafka: {brokers: [localhost:9092]}, or use --brokers", "kafka.brokers: no broker is named")
 	}
-	r.tls(m.Get("tls"))
+	r.tls(m.Get("tls"), &k.TLS)
 	r.sasl(m.Get("sasl"))
 	group := m.Get("group")
 	if k.Group = r.name(group, r.c.App); group.Exists() {
@@ -180,6 +184,7 @@ func (r *reader) kafka(n yamlnode.Node) {
 	k.SessionTimeout = session.Duration(15*time.Second, time.Second, day)
 	k.RebalanceTimeout = rebalance.Duration(time.Minute, time.Second, day)
 	k.TransactionTimeout = m.Get("transaction_timeout").Duration(10*time.Second, time.Second, time.Hour)
+	k.MaxMessageBytes = int(m.Get("max_message_bytes").Int(1_000_012, 1024, 64*mib))
 	if k.SessionTimeout < 3*k.Heartbeat {
 		at := session
 		if !at.Exists() {

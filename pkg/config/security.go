@@ -9,9 +9,9 @@ import (
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
-// tls reads kafka.tls. Naming any of it turns TLS on.
-func (r *reader) tls(n yamlnode.Node) {
-	m, t := n.Map(), &r.c.Kafka.TLS
+// tls reads kafka.tls or another client's. Naming any of it turns TLS on.
+func (r *reader) tls(n yamlnode.Node, t *kafka.TLS) {
+	m := n.Map()
 	enabled, cert, key := m.Get("enabled"), m.Get("cert"), m.Get("key")
 	t.CA = r.filePath(m.Get("ca"))
 	t.Cert, t.Key = r.filePath(cert), r.filePath(key)
@@ -19,9 +19,9 @@ func (r *reader) tls(n yamlnode.Node) {
 	t.Enabled = enabled.Bool(n.IsMap() || *t != kafka.TLS{})
 	switch {
 	case t.Cert != "" && t.Key == "":
-		cert.Errorf("write key: FILE beside it", "a certificate without kafka.tls.key")
+		cert.Errorf("write key: FILE beside it", "a certificate without %s", key.Path())
 	case t.Key != "" && t.Cert == "":
-		key.Errorf("write cert: FILE beside it", "a key without kafka.tls.cert")
+		key.Errorf("write cert: FILE beside it", "a key without %s", cert.Path())
 	}
 	m.Done()
 }

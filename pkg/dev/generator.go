@@ -52,7 +52,13 @@ func newGenerator(b *broker, a *application) (*generator, error) {
 	g := &generator{rate: a.cfg.Rate, writer: newWriter(), words: make(map[string]int64)}
 	for _, topic := range a.topology.Inputs() {
 		f := feed{topic: topic, keyed: a.own()}
-		f.key, f.value = a.topology.Formats(topic)
+		key, value := a.topology.Formats(topic)
+		for _, s := range []topology.Serde{key, value} {
+			if s.Codec != nil {
+				return nil, fmt.Errorf("topic %s is read as %s: a trial run makes text, numbers and JSON only", topic, s)
+			}
+		}
+		f.key, f.value = key.Format, value.Format
 		g.inputs = append(g.inputs, f)
 	}
 	opts := b.options(kgo.ProducerLinger(lingers))

@@ -63,6 +63,7 @@ func (d *Doctor) Examine(ctx context.Context, report func(Finding)) (healthy boo
 	d.report = report
 	d.directory(ctx)
 	d.files()
+	d.schemas(ctx)
 	cl, err := d.client(d.cfg.Kafka.Brokers)
 	if err != nil {
 		return false, fmt.Errorf("kafka.brokers: %w", err)

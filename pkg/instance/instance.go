@@ -212,6 +212,9 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 	if c.Kafka.SecretInClear() {
 		i.log.Warn("the password or token crosses the network in clear: set kafka.tls, or use SCRAM", "component", "kafka")
 	}
+	if c.SchemaRegistry.SecretInClear() {
+		i.log.Warn("the password crosses the network in clear: use https in schema_registry.url", "component", "schema_registry")
+	}
 	if err := i.reach(ctx, p.clients.admin); err != nil {
 		return nil, err
 	}
@@ -259,7 +262,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		},
 		Subtopologies: lay.tasks, Globals: lay.globals, Engine: p.engine, Reader: p.reader, Input: p.clients.input,
 		Offsets: offsets{p.coord}, Logs: logs{p.clients.admin}, Group: member,
-		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member) }, Transactions: transactions,
+		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member, lay.limits) }, Transactions: transactions, Limits: lay.limits,
 		Events: logEvents(i.log, tasks.Join(i.recent.events(), i.opts.Events)), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
 	})

@@ -26,6 +26,7 @@ type layout struct {
 	group   []group.Subtopology
 	writes  []string                       // topics that tasks write to
 	needs   map[string][]kmsg.ACLOperation // by topic
+	limits  topology.Limits                // of the producer
 	hash    uint64                         // of the configuration and the partition counts: what all members should agree on
 }
 
@@ -85,6 +86,9 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 	for _, s := range n.Internal {
 		l.writes = append(l.writes, s.Name)
 	}
+	if l.limits, err = limits(ctx, cl, cfg.Kafka.MaxMessageBytes, l.writes); err != nil {
+		return nil, err
+	}
 	for i, s := range top.Subtopologies {
 		sub := tasks.Subtopology{Subtopology: s, Partitions: n.Tasks[i]}
 		for _, store := range s.Stores {
@@ -101,6 +105,21 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 	}
 	return l, nil
 }
+
+// limits bounds what is written to each topic by what the brokers take.
+func limits(ctx context.Context, cl *kgo.Client, most int, names []string) (topology.Limits, error) {
+	l := topology.Limits{Most: most, Topics: make(map[string]int)}
+	known, err := topics.MaxMessageBytes(ctx, cl, names)
+	for name, bytes := range known {
+		if bytes < most {
+			l.Topics[name] = max(bytes, leastBatch)
+		}
+	}
+	return l, err
+}
+
+// leastBatch is the smallest bound of a batch that the client takes.
+const leastBatch = 512
 
 // rights are what an instance must be able to do with each topic.
 func rights(app string, top *topology.Topology, internal []topics.Spec) map[string][]kmsg.ACLOperation {

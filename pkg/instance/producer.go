@@ -10,13 +10,14 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/tasks"
+	"github.com/streamworker/streamworker/pkg/topology"
 )
 
 // newProducer makes the client that writes output and changelogs. Its connections stop when the lease
 // expires: a process that was paused for longer than its session must not send what it had buffered, as
 // another instance may have written to the same changelog meanwhile. Under at least once they stop for good then,
 // as it takes a moment to close them; under exactly once the brokers see to it by the producer's epoch.
-func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
+func (i *Instance) newProducer(m *member, limits topology.Limits) (*kgo.Client, error) {
 	expired := m.Expired
 	if i.cfg.Guarantee != config.ExactlyOnce {
 		expired = m.sinceNow()
@@ -37,6 +38,7 @@ func (i *Instance) newProducer(m *member) (*kgo.Client, error) {
 		kgo.ProducerLinger(producerLinger),
 		kgo.MaxBufferedRecords(maxBufferedRecords),
 		kgo.MaxBufferedBytes(maxBufferedBytes),
+		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 { return int32(limits.Of(topic)) }),
 		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
 		i.connector.Dialer(fenced),
 	}

@@ -82,17 +82,9 @@ func (c *Connector) connect(ctx context.Context, dial DialFunc, network, address
 
 func (c *Connector) secure(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
 	t := c.settings.TLS
-	authorities, err := t.authorities()
+	cfg, err := t.Config("kafka.tls", time.Now())
 	if err != nil {
 		return nil, &refusal{text: err.Error(), final: true, err: err}
-	}
-	own, err := t.certificate(time.Now())
-	if err != nil {
-		return nil, &refusal{text: err.Error(), final: true, err: err}
-	}
-	cfg := &tls.Config{RootCAs: authorities, ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	if own != nil {
-		cfg.Certificates = []tls.Certificate{*own}
 	}
 	if cfg.ServerName == "" {
 		if cfg.ServerName, _, err = net.SplitHostPort(address); err != nil {

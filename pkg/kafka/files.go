@@ -25,68 +25,92 @@ func (e *SettingError) Error() string {
 
 func (e *SettingError) Unwrap() error { return e.Err }
 
-// SettingErrors are those that err is, or joins.
-func SettingErrors(err error) (found []*SettingError) {
-	errs := []error{err}
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join itself
-		errs = several.Unwrap()
-	}
-	for _, err := range errs {
-		if setting := (*SettingError)(nil); errors.As(err, &setting) {
-			found = append(found, setting)
-		}
-	}
-	return found
-}
-
 // Check reads the files that the settings name and returns what is wrong with them.
 func (c Connection) Check(now time.Time) []*SettingError {
 	var found []*SettingError
 	note := func(err error) { found = append(found, SettingErrors(err)...) }
-	if t := c.TLS; t.Enabled {
-		_, err := t.authorities()
-		note(err)
-		_, err = t.certificate(now)
-		note(err)
-	}
+	note(c.TLS.Check("kafka.tls", now))
 	switch s := c.SASL; s.Mechanism {
 	case Plain, ScramSHA256, ScramSHA512:
-		_, err := secretOf("kafka.sasl.password_file", s.Password, s.PasswordFile)
+		_, err := ReadSecret("kafka.sasl.password_file", s.Password, s.PasswordFile)
 		note(err)
 	case OAuthBearer:
 		if s.TokenFile != "" {
-			_, err := secretOf("kafka.sasl.token_file", "", s.TokenFile)
+			_, err := ReadSecret("kafka.sasl.token_file", "", s.TokenFile)
 			note(err)
 		} else {
-			_, err := secretOf("kafka.sasl.token_endpoint.client_secret_file", s.Endpoint.ClientSecret, s.Endpoint.ClientSecretFile)
+			_, err := ReadSecret("kafka.sasl.token_endpoint.client_secret_file", s.Endpoint.ClientSecret, s.Endpoint.ClientSecretFile)
 			note(err)
 		}
 	}
 	return found
 }
 
-// authorities are the certificates that vouch for brokers; nil: those that the host trusts.
-func (t TLS) authorities() (*x509.CertPool, error) {
+// SettingErrors are those that err consists of.
+func SettingErrors(err error) []*SettingError {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join itself
+		var found []*SettingError
+		for _, err := range several.Unwrap() {
+			found = append(found, SettingErrors(err)...)
+		}
+		return found
+	}
+	var one *SettingError
+	if errors.As(err, &one) {
+		return []*SettingError{one}
+	}
+	return nil
+}
+
+// Check reads the files. Setting is where they are named, e.g. "kafka.tls". Its errors are *SettingError, or several joined.
+func (t TLS) Check(setting string, now time.Time) error {
+	if !t.Enabled {
+		return nil
+	}
+	_, caErr := t.authorities(setting)
+	_, certErr := t.certificate(setting, now)
+	return errors.Join(caErr, certErr)
+}
+
+// Config is that of a connection. Setting is where the files are named, e.g. "kafka.tls". Its errors are *SettingError, or several joined.
+func (t TLS) Config(setting string, now time.Time) (*tls.Config, error) {
+	authorities, err := t.authorities(setting)
+	if err != nil {
+		return nil, err
+	}
+	own, err := t.certificate(setting, now)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &tls.Config{RootCAs: authorities, ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if own != nil {
+		cfg.Certificates = []tls.Certificate{*own}
+	}
+	return cfg, nil
+}
+
+// authorities are the certificates that vouch for the other side; nil: those that the host trusts.
+func (t TLS) authorities(of string) (*x509.CertPool, error) {
 	if t.CA == "" {
 		return nil, nil
 	}
-	return LoadAuthorities("kafka.tls.ca", t.CA, "the brokers")
+	return LoadAuthorities(of+".ca", t.CA, "the other side")
 }
 
 // certificate is this client's own; nil: it has none.
-func (t TLS) certificate(now time.Time) (*tls.Certificate, error) {
+func (t TLS) certificate(of string, now time.Time) (*tls.Certificate, error) {
 	if t.Cert == "" || t.Key == "" {
 		return nil, nil
 	}
-	const setting = "kafka.tls.cert"
-	cert, err := LoadPair(setting, "kafka.tls.key", t.Cert, t.Key)
+	certSetting := of + ".cert"
+	cert, err := LoadPair(certSetting, of+".key", t.Cert, t.Key)
 	if err != nil {
 		return nil, err
 	}
 	if leaf := cert.Leaf; now.After(leaf.NotAfter) {
-		return nil, &SettingError{Setting: setting, Message: fmt.Sprintf("the certificate in %s expired on %s", t.Cert, leaf.NotAfter.UTC().Format(time.RFC3339)), Hint: "renew it"}
+		return nil, &SettingError{Setting: certSetting, Message: fmt.Sprintf("the certificate in %s expired on %s", t.Cert, leaf.NotAfter.UTC().Format(time.RFC3339)), Hint: "renew it"}
 	} else if now.Before(leaf.NotBefore) {
-		return nil, &SettingError{Setting: setting, Message: fmt.Sprintf("the certificate in %s is valid from %s on only", t.Cert, leaf.NotBefore.UTC().Format(time.RFC3339)),
+		return nil, &SettingError{Setting: certSetting, Message: fmt.Sprintf("the certificate in %s is valid from %s on only", t.Cert, leaf.NotBefore.UTC().Format(time.RFC3339)),
 			Hint: "check this host's clock"}
 	}
 	return cert, nil
@@ -130,8 +154,9 @@ func LoadPair(certSetting, keySetting, certFile, keyFile string) (*tls.Certifica
 	return &cert, nil
 }
 
-// secretOf is the text itself, or the content of the file without the newline at its end.
-func secretOf(fileSetting string, text Secret, file string) (string, error) {
+// ReadSecret returns the text itself, or the content of the file without the newline at its end. Its errors are *SettingError,
+// with fileSetting as where the file is named.
+func ReadSecret(fileSetting string, text Secret, file string) (string, error) {
 	if file == "" {
 		return text.Reveal(), nil
 	}

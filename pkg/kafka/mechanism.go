@@ -23,7 +23,7 @@ const endpointTimeout = 10 * time.Second
 func (c *Connector) newMechanism() sasl.Mechanism {
 	s := c.settings.SASL
 	password := func() (string, error) {
-		secret, err := secretOf("kafka.sasl.password_file", s.Password, s.PasswordFile)
+		secret, err := ReadSecret("kafka.sasl.password_file", s.Password, s.PasswordFile)
 		return secret, c.unavailable(err)
 	}
 	scrams := func(context.Context) (scram.Auth, error) {
@@ -67,7 +67,7 @@ func (c *Connector) unavailable(err error) error {
 // token is the text of the file, or what the endpoint gives.
 func (s SASL) token(tokens oauth2.TokenSource) (string, error) {
 	if s.TokenFile != "" {
-		return secretOf("kafka.sasl.token_file", "", s.TokenFile)
+		return ReadSecret("kafka.sasl.token_file", "", s.TokenFile)
 	}
 	token, err := tokens.Token()
 	if err != nil {
@@ -83,7 +83,7 @@ type endpoint struct {
 }
 
 func (e *endpoint) Token() (*oauth2.Token, error) {
-	secret, err := secretOf("kafka.sasl.token_endpoint.client_secret_file", e.settings.ClientSecret, e.settings.ClientSecretFile)
+	secret, err := ReadSecret("kafka.sasl.token_endpoint.client_secret_file", e.settings.ClientSecret, e.settings.ClientSecretFile)
 	if err != nil {
 		return nil, err
 	}

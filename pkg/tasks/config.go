@@ -110,6 +110,7 @@ type Config struct {
 	Reader        *state.Reader               // tails changelogs; run by the caller
 	Input         *kgo.Client                 // direct consumer, no partitions yet, no reset offset; closed by the caller
 	NewProducer   func() (*kgo.Client, error) // with Partitioner(); closed by the manager
+	Limits        topology.Limits             // of the producers
 	Transactions  Transactions                // nil: at least once; else NewProducer makes transactional producers
 	Offsets       Offsets
 	Logs          Logs

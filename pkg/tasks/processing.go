@@ -66,6 +66,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.id, err)
 	}
+	proc.Limits = t.env.cfg.Limits
 	if a.proc = proc; len(t.sub.Sources) > 1 {
 		a.picking = newPicking(len(t.sub.Sources))
 	}

@@ -143,6 +143,38 @@ func readSettings(ctx context.Context, cl *kgo.Client, found map[string]Info) er
 	return errors.Join(problems...)
 }
 
+// MaxMessageBytes tells the largest batch that brokers take for each topic. Topics whose settings this client may not see are
+// left out.
+func MaxMessageBytes(ctx context.Context, cl *kgo.Client, names []string) (map[string]int, error) {
+	found := make(map[string]int, len(names))
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		resource := kmsg.NewDescribeConfigsRequestResource()
+		resource.ResourceType = kmsg.ConfigResourceTypeTopic
+		resource.ResourceName = name
+		resource.ConfigNames = []string{maxMessage}
+		req.Resources = append(req.Resources, resource)
+	}
+	if len(req.Resources) == 0 {
+		return found, nil
+	}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return nil, unanswered(cl, "reading the settings of topics", err)
+	}
+	for _, r := range resp.Resources {
+		for _, c := range r.Configs {
+			if c.Name != maxMessage || c.Value == nil {
+				continue
+			}
+			if n, err := strconv.Atoi(*c.Value); err == nil {
+				found[r.ResourceName] = n
+			}
+		}
+	}
+	return found, nil
+}
+
 func withSettings(info Info, configs []kmsg.DescribeConfigsResponseResourceConfig) (Info, error) {
 	for _, c := range configs {
 		if c.Value == nil {

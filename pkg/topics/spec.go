@@ -22,6 +22,7 @@ const (
 	deleteRetention = "delete.retention.ms"
 	minInsync       = "min.insync.replicas"
 	retention       = "retention.ms"
+	maxMessage      = "max.message.bytes"
 )
 
 // Spec is an internal topic as the application needs it.

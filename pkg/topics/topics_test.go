@@ -238,6 +238,23 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func TestMaxMessageBytes(t *testing.T) {
+	cl := kafka(t)
+	small, usual := named(t, cl, "small"), named(t, cl, "usual")
+	most := "2000"
+	adm := kadm.NewClient(cl)
+	if _, err := adm.CreateTopic(t.Context(), 1, 1, map[string]*string{"max.message.bytes": &most}, small); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := adm.CreateTopic(t.Context(), 1, 1, nil, usual); err != nil {
+		t.Fatal(err)
+	}
+	found, err := topics.MaxMessageBytes(t.Context(), cl, []string{usual, small, usual, "topics-nowhere"})
+	if err != nil || len(found) != 2 || found[small] != 2000 || found[usual] < 1_000_000 {
+		t.Errorf("got %v, %v", found, err)
+	}
+}
+
 func TestRefusedByAccessControl(t *testing.T) {
 	allow := func(topic string, operation kmsg.ACLOperation) kfake.ACL {
 		return kfake.ACL{

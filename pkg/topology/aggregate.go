@@ -118,7 +118,7 @@ func (r *row) get(m *message) (stored []byte, ok bool, err error) {
 	if stored, ok, err = r.store.Get(m.key.raw); err != nil {
 		return nil, false, fmt.Errorf("store %s: %w", r.spec.Name, err)
 	}
-	if r.journaled {
+	if r.journaled || len(r.p.Limits.Topics) > 0 { // outputs may be refused that the changelog takes
 		r.p.journal.remember(r.store, m.key.raw, stored, ok)
 	}
 	if ok && len(stored) < stampLen {
@@ -156,10 +156,16 @@ func (s *StoreSpec) corrupt(stored []byte) error {
 		s.Name, len(stored), s.Value, s.Changelog)
 }
 
-func (r *row) write(m *message, value []byte) {
+// write puts a value into the store, unless its record in the changelog would be too large, or the result with the headers of the
+// message: what follows need not undo it then.
+func (r *row) write(m *message, value []byte) error {
+	if err := r.p.Limits.oversized(sizeOf(m.key.raw, value, m.source.Headers)+stampLen, r.spec.Changelog, "the row of store", r.spec.Name); err != nil {
+		return fault{err}
+	}
 	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], uint64(m.ts))
 	r.buf = append(r.buf, value...)
 	r.store.Put(m.key.raw, r.buf)
+	return nil
 }
 
 func (r *row) delete(m *message) {
@@ -198,7 +204,9 @@ func (o *countOperator) process(m *message) error {
 	}
 	var encoded [8]byte
 	binary.BigEndian.PutUint64(encoded[:], n)
-	o.write(m, encoded[:])
+	if err := o.write(m, encoded[:]); err != nil {
+		return err
+	}
 	m.value = intDatum(int64(n))
 	return o.next.process(m)
 }
@@ -253,7 +261,9 @@ func (o *foldOperator) set(m *message, v datum) error {
 	if v.null {
 		o.delete(m)
 	} else {
-		o.write(m, v.raw)
+		if err := o.write(m, v.raw); err != nil {
+			return err
+		}
 	}
 	var err error
 	if m.value, err = o.of(v); err != nil {

@@ -36,7 +36,10 @@ func (d *discard) Emit(*kgo.Record) { d.n++ }
 
 // benchProcess feeds batches of records to one subtopology; one operation is one input record.
 func benchProcess(b *testing.B, src string, sub int, record func(i int) *kgo.Record) {
-	top := parse(b, src)
+	benchTopology(b, parse(b, src), sub, record)
+}
+
+func benchTopology(b *testing.B, top *Topology, sub int, record func(i int) *kgo.Record) {
 	s := top.Subtopologies[sub]
 	stores := make([]Store, len(s.Stores))
 	for i := range stores {

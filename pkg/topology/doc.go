@@ -14,6 +14,7 @@
 //
 //   - string: as it is; not checked to be UTF-8. bytes: as it is.
 //   - int and float: 8 bytes, big-endian, as Kafka's LongSerializer and DoubleSerializer write them.
+//   - csv, avro, protobuf: see package format. Steps see them as JSON, and in stores and repartition topics they are JSON.
 //   - json: whole numbers that fit 64 bits stay whole, other numbers become floats; objects are written with their fields in
 //     order of name. The text null is a null.
 //   - in a store, and in its changelog: 8 bytes of timestamp (ms since the epoch, big-endian), then the value. The key as it is.

@@ -91,6 +91,9 @@ func (x *evaluator) fill(e *expression, m *message, acc *datum) (err error) {
 	return nil
 }
 
+// mostMessage bounds the library's messages in bytes: some quote a whole value, and they go into headers of dead letters.
+const mostMessage = 200
+
 // explain makes one line of the library's error, and says first what is most likely the reason.
 func (e *expression) explain(m *message, err error) error {
 	message := err.Error()
@@ -99,6 +102,9 @@ func (e *expression) explain(m *message, err error) error {
 		message = at.Message
 	}
 	message = strings.ReplaceAll(message, "interface conversion: interface {} is ", "it is ")
+	if len(message) > mostMessage {
+		message = strings.ToValidUTF8(message[:mostMessage], "") + "..."
+	}
 	why := ""
 	if e.uses&usesValue != 0 && m.value.null {
 		why = "value is null: "

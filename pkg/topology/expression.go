@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -180,7 +181,8 @@ func compile(node yamlnode.Node, s scope) *expression {
 }
 
 func (s scope) options(more ...expr.Option) []expr.Option {
-	return append(more, expr.Env(s.env()), expr.Function("string", toText, new(func(any) string)))
+	return append(more, expr.Env(s.env()), expr.Function("string", toText, new(func(any) string)),
+		expr.Function("int", toWhole, new(func(int) int), new(func(float64) int), new(func(string) int), new(func(time.Duration) int)))
 }
 
 // toText is the string() of expressions: unlike the library's it refuses null, takes bytes as text and

@@ -75,6 +75,7 @@ func merged(flows []*flow) place {
 type assembly struct {
 	p      *Processor
 	chains map[*segment]*chain
+	waits  bool // a record may have to wait in some segment
 }
 
 // segment returns the running form of a segment, which is the same for all that lead to it.
@@ -84,7 +85,7 @@ func (a *assembly) segment(s *segment, shared bool) *chain {
 	}
 	c := &chain{
 		p: a.p, seg: s, assembly: a, others: make(map[step]operator),
-		deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0, journaled: s.undoes(shared),
+		deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0, journaled: s.undoes(shared, a.waits),
 	}
 	next := a.flow(s.end)
 	for i := len(s.steps) - 1; i >= 0; i-- {

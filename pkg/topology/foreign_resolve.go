@@ -118,14 +118,14 @@ func (c *cutter) joinForeign(j joined, with *flow, f *joinFields) {
 
 	keys := &subscribeStep{kind: j.kind, topic: subscriptions, key: on, to: with.key, value: rows.Value}
 	c.add(keys)
-	c.segment.sinks = append(c.segment.sinks, Sink{Topic: subscriptions, Internal: true, Key: with.key, Value: Bytes})
+	c.segment.sinks = append(c.segment.sinks, Sink{Topic: subscriptions, Internal: true, Key: Serde{Format: with.key}, Value: Serde{Format: Bytes}})
 	mine := &flow{place: c.place, seg: c.segment}
 	c.segment.end = mine
 
 	a := &answerStep{topic: answers, index: index, rows: *with.rows, with: with}
 	c.behind(subscriptions, source, with.key)
 	c.segment.stores = append(c.segment.stores, index)
-	c.segment.sinks = append(c.segment.sinks, Sink{Topic: answers, Internal: true, Key: keyHere, Value: Bytes})
+	c.segment.sinks = append(c.segment.sinks, Sink{Topic: answers, Internal: true, Key: Serde{Format: keyHere}, Value: Serde{Format: Bytes}})
 	c.tapped(with, a)
 
 	r := &resolveStep{joined: j, rows: rows, with: mine, keys: keys, from: with.seg.stream, its: with.value}
@@ -143,7 +143,7 @@ func (c *cutter) joinForeign(j joined, with *flow, f *joinFields) {
 func (c *cutter) behind(topic string, source Source, key Format) {
 	source.Topic, source.Internal, source.Start = topic, true, Earliest
 	s := c.newSegment()
-	s.source, s.key, s.value = source, key, Bytes
+	s.source, s.key, s.value = source, Serde{Format: key}, Serde{Format: Bytes}
 	c.source = source
 	c.begin(s)
 	c.table = false

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
+
+	"github.com/streamworker/streamworker/pkg/topology/format"
 )
 
 // Format is how a key or a value is written in a topic or a store.
@@ -234,31 +236,7 @@ func wholeNumber(v any) (int64, bool) {
 }
 
 // describe names a value in an error, short enough for a log line.
-func describe(v any) string {
-	const most = 40
-	text := fmt.Sprintf("%v", v)
-	if len(text) > most {
-		text = text[:most] + "..."
-	}
-	switch v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return fmt.Sprintf("the string %q", text)
-	case []byte:
-		return "bytes"
-	case bool:
-		return "the bool " + text
-	case float64, float32:
-		return "the float " + text
-	case []any, []string:
-		return "the list " + text
-	case map[string]any:
-		return "the object " + text
-	default:
-		return fmt.Sprintf("%s (%T)", text, v)
-	}
-}
+func describe(v any) string { return format.Describe(v) }
 
 // convert changes d from one format to another; fitOf(from, to) must not be misfits.
 func (d *datum) convert(from, to Format) error {

@@ -23,7 +23,7 @@ func (c *cutter) from(node yamlnode.Node) {
 	if node.IsMap() {
 		m := node.Map()
 		c.source.Topic = c.topicName(m.Require("topic", ""))
-		s.key, s.value = format(m.Get("key")), format(m.Get("value"))
+		s.key, s.value = c.serde(m.Get("key"), use{}), c.serde(m.Get("value"), use{})
 		c.source.Start = Start(m.Get("start").Enum(string(Earliest), string(Earliest), string(Latest)))
 		c.source.OnOutOfRange = Start(m.Get("on_out_of_range").Enum(string(Fail), string(Fail), string(Earliest), string(Latest)))
 		c.source.OnError = Policy(m.Get("on_error").Enum(string(Stop), string(Stop), string(Skip), string(DeadLetter)))
@@ -112,7 +112,7 @@ func (c *cutter) fromFlows(node yamlnode.Node) {
 	}
 	s, p := c.segment, merged(flows)
 	p.table = p.table && c.entry.table
-	s.follows, s.source, s.key, s.value = flows, p.source, p.key, p.value
+	s.follows, s.source, s.key, s.value = flows, p.source, Serde{Format: p.key}, Serde{Format: p.value}
 	for _, f := range flows {
 		f.taps = append(f.taps, tap{seg: s})
 	}

@@ -62,7 +62,7 @@ type Source struct {
 type Sink struct {
 	Topic      string
 	Internal   bool // a repartition topic
-	Key, Value Format
+	Key, Value Serde
 	Window     *window.Spec // keys are followed by a window, see window.Spec.ParseKey; nil: they are not
 }
 
@@ -139,7 +139,7 @@ type segment struct {
 	stream     string // or table
 	table      bool   // stream is the name of a table
 	source     Source // the topic; of a segment that follows others, where their records come from: its policy holds
-	key, value Format // at its beginning
+	key, value Serde  // at its beginning
 	follows    []*flow
 	joins      []*flow // what its steps take up in addition
 	end        *flow   // behind the last step
@@ -187,7 +187,7 @@ func (t *Topology) Inputs() []string {
 }
 
 // Formats are the formats in which the first stream that reads the topic takes its keys and values.
-func (t *Topology) Formats(input string) (key, value Format) {
+func (t *Topology) Formats(input string) (key, value Serde) {
 	for _, s := range t.Subtopologies {
 		for _, seg := range s.segments {
 			if seg.reads() && seg.source.Topic == input {
@@ -197,10 +197,10 @@ func (t *Topology) Formats(input string) (key, value Format) {
 	}
 	for _, g := range t.Globals {
 		if g.Topic == input {
-			return g.Key, g.Value
+			return Serde{Format: g.Key}, Serde{Format: g.Value}
 		}
 	}
-	return String, String
+	return Serde{}, Serde{}
 }
 
 // Outputs lists the topics that the application writes and does not create, dead letter topics too.

@@ -2,9 +2,9 @@ package topology
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
+	"github.com/streamworker/streamworker/pkg/topology/format"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
@@ -16,7 +16,9 @@ var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 // Definition is the part of a configuration file that says what to compute.
 type Definition struct {
 	App             string
-	Prefix          string // before the name of every topic that the file names; the app's name has it already
+	Prefix          string          // before the name of every topic that the file names; the app's name has it already
+	Dir             string          // of the file: paths of schemas start there
+	Registry        format.Registry // nil: there is none
 	Tables, Streams yamlnode.Node
 }
 
@@ -34,7 +36,7 @@ func ParsePrefixed(prefix, app string, streams yamlnode.Node) *Topology {
 // Parse builds the topology. Mistakes are reported to the file that the nodes are of; the result is nil if there are any.
 func (d Definition) Parse() *Topology {
 	b := &builder{
-		app: d.App, prefix: d.Prefix,
+		app: d.App, prefix: d.Prefix, dir: d.Dir, registry: d.Registry,
 		entries: make(map[string]*entry), stores: make(map[string]bool), sources: make(map[string]Source),
 	}
 	before := d.Streams.Problems()
@@ -65,6 +67,8 @@ func (d Definition) Parse() *Topology {
 type builder struct {
 	app      string
 	prefix   string // of the topics that the file names
+	dir      string
+	registry format.Registry
 	segments []*segment
 	globals  []*Global
 	all      []*entry // in the file's order, tables last
@@ -194,10 +198,4 @@ func (b *builder) topicName(n yamlnode.Node) string {
 		return b.prefix + name
 	}
 	return ""
-}
-
-// format reads the name of a format, by default string.
-func format(n yamlnode.Node) Format {
-	name := n.Enum(formatNames[String], formatNames...)
-	return Format(max(0, slices.Index(formatNames, name)))
 }

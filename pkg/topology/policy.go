@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/topology/format"
 )
 
 // Headers that a dead letter carries in addition to those of the record.
@@ -14,21 +16,26 @@ const (
 	HeaderTopic     = "streamworker.topic"
 	HeaderPartition = "streamworker.partition"
 	HeaderOffset    = "streamworker.offset"
-	HeaderStore     = "streamworker.store" // in place of topic, partition and offset: a result at a commit
+	HeaderStore     = "streamworker.store"    // in place of topic, partition and offset: a result at a commit
+	HeaderLeftOut   = "streamworker.left_out" // what did not fit: the value, the key or the headers of the record
 )
 
-// RecordError is a record that could not be processed, under on_error: fail.
+// RecordError is a record that could not be processed, under on_error: fail, or one that has to wait under any policy.
 type RecordError struct {
 	Topic     string
 	Partition int32
 	Offset    int64
 	Stream    string
 	Err       error
+	Waits     bool // no record is to blame: a schema cannot be asked for
 }
 
 func (e *RecordError) Error() string {
-	return fmt.Sprintf("stream %s: record at %s[%d] offset %d: %v (on_error: skip or dead_letter would go on with the next record)",
-		e.Stream, e.Topic, e.Partition, e.Offset, e.Err)
+	after := "on_error: skip or dead_letter would go on with the next record"
+	if e.Waits {
+		after = "the record waits, it is not at fault"
+	}
+	return fmt.Sprintf("stream %s: record at %s[%d] offset %d: %v (%s)", e.Stream, e.Topic, e.Partition, e.Offset, e.Err, after)
 }
 
 func (e *RecordError) Unwrap() error { return e.Err }
@@ -50,15 +57,17 @@ func (c *chain) failed(before mark, err error) error {
 	}
 	rec := c.m.source
 	policy := c.seg.source.OnError
-	if policy == Stop && c.late != nil {
-		return c.late.explain(blame.error) // no chain is built of which this is expected
+	var away *format.Unavailable
+	waits := errors.As(err, &away)
+	if (policy == Stop || waits) && c.late != nil {
+		return c.late.explain(blame.error)
 	}
-	if policy == Stop {
+	if policy == Stop || waits {
 		var placed *RecordError
 		if errors.As(err, &placed) {
 			return err
 		}
-		return &RecordError{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Stream: c.seg.stream, Err: blame.error}
+		return &RecordError{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Stream: c.seg.stream, Err: blame.error, Waits: waits}
 	}
 	c.p.rollback(before)
 	switch {
@@ -86,5 +95,6 @@ func (c *chain) deadLetter(rec *kgo.Record, err error) {
 			kgo.RecordHeader{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(rec.Partition), 10)},
 			kgo.RecordHeader{Key: HeaderOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)})
 	}
+	c.p.Limits.shorten(r, len(rec.Headers))
 	c.p.pending = append(c.p.pending, r)
 }

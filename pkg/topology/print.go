@@ -90,7 +90,9 @@ func (s *Subtopology) drawing(topic func(string) string) drawing {
 		}
 		for j, one := range seg.steps {
 			if sink, ok := one.(*sinkStep); ok {
-				d.connect(from, topic(sink.Topic))
+				for _, name := range sink.topics {
+					d.connect(from, topic(name))
+				}
 				continue
 			}
 			b := box{id: boxID(s.ID, i, j), label: texts[j], stream: stream}

@@ -77,7 +77,12 @@ func (a *app) Emit(r *kgo.Record) { a.pending = append(a.pending, r) }
 
 func newApp(t testing.TB, src string) *app {
 	t.Helper()
-	a := &app{top: parse(t, src), stores: make(map[string]changedStore), globals: make(map[string]*GlobalTable)}
+	return newAppOf(t, parse(t, src))
+}
+
+func newAppOf(t testing.TB, top *Topology) *app {
+	t.Helper()
+	a := &app{top: top, stores: make(map[string]changedStore), globals: make(map[string]*GlobalTable)}
 	for _, g := range a.top.Globals {
 		a.globals[g.Topic] = NewGlobalTable()
 	}
@@ -242,7 +247,7 @@ func (a *app) printRecord(r *kgo.Record) string {
 	for _, s := range a.top.Subtopologies {
 		for _, sink := range s.Sinks {
 			if sink.Topic == r.Topic {
-				key, value = sink.Key, sink.Value
+				key, value = sink.Key.Format, sink.Value.Format
 				if sink.Window != nil {
 					plain, w, _ := sink.Window.ParseKey(r.Key)
 					raw, at = plain, fmt.Sprintf("@%d/%d", w.Start, w.End)

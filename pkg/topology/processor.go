@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -47,7 +48,10 @@ type operator interface {
 // Processor computes one task. It is used by one goroutine at a time.
 type Processor struct {
 	Counters
-	Late      uint64     // records that came too late for every window
+	Late uint64 // records that came too late for every window
+	// Limits are those of the producer: what is larger makes a bad record. They are set before the first call.
+	Limits Limits
+
 	chains    [][]*chain // by source
 	stores    map[string]Store
 	globals   map[string]*GlobalTable
@@ -88,7 +92,7 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output, globals ...*Globa
 	for i, g := range s.Globals {
 		p.globals[g.Name] = globals[i]
 	}
-	a := &assembly{p: p, chains: make(map[*segment]*chain)}
+	a := &assembly{p: p, chains: make(map[*segment]*chain), waits: slices.ContainsFunc(s.segments, (*segment).waits)}
 	for i, source := range s.Sources {
 		segments := s.reading(source.Topic)
 		for _, seg := range segments {
@@ -158,10 +162,10 @@ func (c *chain) process(rec *kgo.Record) error {
 	m, before := &c.m, c.p.mark()
 	m.source, m.ts = rec, rec.Timestamp.UnixMilli()
 	var err error
-	if m.key, err = decodeDatum(c.seg.key, rec.Key, c.deepKey); err != nil {
+	if m.key, err = c.seg.key.read(rec.Key, c.deepKey); err != nil {
 		return c.failed(before, fault{fmt.Errorf("key: %w", err)})
 	}
-	if m.value, err = decodeDatum(c.seg.value, rec.Value, c.deepValue); err != nil {
+	if m.value, err = c.seg.value.read(rec.Value, c.deepValue); err != nil {
 		return c.failed(before, fault{fmt.Errorf("value: %w", err)})
 	}
 	if err := c.first.process(m); err != nil {

@@ -49,6 +49,9 @@ func (r *rows) put(key, value []byte) error {
 	if err := r.remember(key); err != nil {
 		return err
 	}
+	if err := r.p.Limits.oversized(sizeOf(key, value, nil), r.spec.Changelog, "a row of store", r.spec.Name); err != nil {
+		return fault{err}
+	}
 	r.store.Put(key, value)
 	return nil
 }

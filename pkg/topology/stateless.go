@@ -1,10 +1,5 @@
 package topology
 
-import (
-	"fmt"
-	"time"
-)
-
 // step is a compiled step of a segment: what starts its operator in a chain, and how it is printed.
 type step interface {
 	start(c *chain, next operator) operator
@@ -111,73 +106,4 @@ func (o *flatMapOperator) process(m *message) error {
 		}
 		return nil
 	})
-}
-
-// passing says what a repartition topic takes.
-type passing uint8
-
-const (
-	passesAll    passing = iota // records with key and value
-	passesKeys                  // likewise, but the value is left out: the aggregate behind does not look at it
-	passesNulls                 // null values too: a table is behind
-	passesValues                // null keys too: they join nothing, but give a result
-)
-
-// sinkStep writes to a topic, and hands the message on.
-type sinkStep struct {
-	Sink
-	fromKey, fromValue Format // what the message has
-	mode               passing
-}
-
-func (s *sinkStep) String() string {
-	return fmt.Sprintf("to %s (key %s, value %s)", s.Topic, s.Key, s.Value)
-}
-
-func (s *sinkStep) start(c *chain, next operator) operator {
-	return &sinkOperator{sinkStep: s, p: c.p, next: next}
-}
-
-type sinkOperator struct {
-	*sinkStep
-	p    *Processor
-	next operator
-}
-
-// noValue is what a repartitioned record carries where only its key counts: not null, which would be dropped.
-var noValue = []byte{}
-
-func (o *sinkOperator) process(m *message) error {
-	if o.Internal && !o.takes(m) {
-		return nil
-	}
-	key, err := m.key.written(o.fromKey, o.Key, &o.p.slabs)
-	if err != nil {
-		return fault{fmt.Errorf("key for topic %s: %w", o.Topic, err)}
-	}
-	value := noValue
-	if o.mode != passesKeys {
-		if value, err = m.value.written(o.fromValue, o.Value, &o.p.slabs); err != nil {
-			return fault{fmt.Errorf("value for topic %s: %w", o.Topic, err)}
-		}
-	}
-	r := o.p.slabs.record()
-	r.Topic, r.Partition = o.Topic, -1
-	if o.Window != nil && key != nil {
-		r.Partition -= int32(len(key)) + 1
-		key = o.Window.AppendKey(o.p.slabs.bytes(len(key) + o.Window.KeyOverhead())[:0], key, m.window)
-	}
-	r.Key, r.Value, r.Headers = key, value, m.source.Headers
-	r.Timestamp = time.UnixMilli(m.ts)
-	o.p.Out++
-	o.p.pending = append(o.p.pending, r)
-	return o.next.process(m)
-}
-
-// takes tells whether a repartition topic takes m, and counts it if not.
-func (o *sinkOperator) takes(m *message) bool {
-	if o.mode == passesNulls && !m.key.null || o.mode == passesValues && !m.value.null {
-		return true
-	}
-	return o.p.complete(m)
 }

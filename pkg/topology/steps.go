@@ -40,7 +40,7 @@ func StepNames() []string { return slices.Clone(stepNames) }
 
 // newSegment adds a segment; it is not begun yet.
 func (c *cutter) newSegment() *segment {
-	s := &segment{stream: c.name, table: c.entry.table, key: String, value: String, at: position{c.entry.index, len(c.segments)}}
+	s := &segment{stream: c.name, table: c.entry.table, at: position{c.entry.index, len(c.segments)}}
 	c.segments = append(c.segments, s)
 	return s
 }
@@ -48,7 +48,7 @@ func (c *cutter) newSegment() *segment {
 // begin makes the segment's source what the next step sees.
 func (c *cutter) begin(s *segment) {
 	c.segment, c.root = s, s
-	c.key, c.value = s.key, s.value
+	c.key, c.value = s.key.Format, s.value.Format
 	c.sourceKey, c.sourceValue, c.keyChanged, c.atCommit = true, true, false, false
 	c.window, c.bounds = nil, false
 }
@@ -286,63 +286,6 @@ func (c *cutter) flatMap(arg yamlnode.Node) {
 	}
 	c.value, c.sourceValue = e.typ.format, false
 	c.add(&flatMapStep{list: e, format: c.value})
-}
-
-// to adds a sink.
-func (c *cutter) to(arg, at yamlnode.Node) {
-	topic, key, value := arg, yamlnode.Node{}, yamlnode.Node{}
-	s := &sinkStep{fromKey: c.key, fromValue: c.value}
-	s.Window = c.window
-	if arg.IsMap() {
-		m := arg.Map()
-		topic, key, value = m.Require("topic", "to: {topic: ...}"), m.Get("key"), m.Get("value")
-		m.Done()
-		s.Key, s.Value = format(key), format(value)
-	} else if !arg.Exists() {
-		at.Errorf("to: {topic: ...}", "topic is missing")
-		return
-	}
-	if s.Topic = c.topicName(topic); s.Topic == "" {
-		return
-	}
-	c.sinks = append(c.sinks, placedSink{topic: s.Topic, node: topic})
-	c.checkFit("key", c.key, s.Key, s.Topic, key, at)
-	c.checkFit("value", c.value, s.Value, s.Topic, value, at)
-	if c.ok && c.mustNotFail() && (mayFail(c.key, s.Key) || mayFail(c.value, s.Value)) {
-		c.refuse("change of format", at)
-	}
-	c.segment.sinks = append(c.segment.sinks, s.Sink)
-	c.add(s)
-}
-
-// checkFit reports a key or value that cannot be written as the sink says.
-func (c *cutter) checkFit(what string, have, want Format, topic string, node, at yamlnode.Node) {
-	if !c.ok || fitOf(have, want) != misfits {
-		return
-	}
-	if !node.Exists() {
-		node = at
-	}
-	hint := fmt.Sprintf("write %s: %s in the sink", what, have)
-	if convert := conversion(have, want); convert != "" && what == "value" {
-		hint += fmt.Sprintf(", or convert it before: - map: %s(value)", convert)
-	} else if convert != "" {
-		hint += fmt.Sprintf(", or convert it before: - rekey: %s(key)", convert)
-	}
-	node.Errorf(hint, "the %s is %s here, but topic %s is written as %s", what, have, topic, want)
-}
-
-func conversion(have, want Format) string {
-	switch want {
-	case String:
-		return "string"
-	case Int, Float:
-		if have != Bytes {
-			return want.String()
-		}
-	default:
-	}
-	return ""
 }
 
 // finish reports a stream, and steps, that come to nothing.

@@ -246,10 +246,11 @@ func (b *builder) checkName(s StoreSpec, topic string, node, at yamlnode.Node) b
 // repartition ends the segment with a sink to a repartition topic and starts the next one from it.
 func (c *cutter) repartition(name string, mode passing) {
 	s := &sinkStep{fromKey: c.key, fromValue: c.value, mode: mode}
-	s.Sink = Sink{Topic: RepartitionTopic(c.app, name), Internal: true, Key: c.key, Value: c.value}
+	s.Sink = Sink{Topic: RepartitionTopic(c.app, name), Internal: true, Key: Serde{Format: c.key}, Value: Serde{Format: c.value}}
 	if mode == passesKeys {
-		s.Value = Bytes
+		s.Value.Format = Bytes
 	}
+	s.topics = []string{s.Topic}
 	c.segment.sinks = append(c.segment.sinks, s.Sink)
 	c.add(s)
 	source := c.source

@@ -12,7 +12,7 @@ func (c *cutter) global(from yamlnode.Node) {
 	if from.IsMap() {
 		m := from.Map()
 		g.Topic = c.topicName(m.Require("topic", "a global table comes from a topic"))
-		g.Key, g.Value = format(m.Get("key")), format(m.Get("value"))
+		g.Key, g.Value = plainFormat(m.Get("key")), plainFormat(m.Get("value"))
 		m.Done()
 	} else {
 		g.Topic = c.topicName(from)

@@ -52,7 +52,7 @@ func (c *cutter) joinMode(alone bool) passing {
 func (c *cutter) repartitioned(f *flow, name string, mode passing) *flow {
 	here, segment := c.place, c.segment
 	in := c.newSegment()
-	in.follows, in.source, in.key, in.value = []*flow{f}, f.source, f.key, f.value
+	in.follows, in.source, in.key, in.value = []*flow{f}, f.source, Serde{Format: f.key}, Serde{Format: f.value}
 	f.taps = append(f.taps, tap{seg: in})
 	c.segment, c.place = in, f.place
 	c.repartition(name, mode)

@@ -50,7 +50,7 @@ func (c *cutter) aggregateTable(s *aggregateStep, f *aggregateFields) {
 	c.segment.demandOld()
 	value, source := c.value, c.source
 	c.add(g)
-	c.segment.sinks = append(c.segment.sinks, Sink{Topic: g.topic, Internal: true, Key: g.format, Value: Bytes})
+	c.segment.sinks = append(c.segment.sinks, Sink{Topic: g.topic, Internal: true, Key: Serde{Format: g.format}, Value: Serde{Format: Bytes}})
 	c.behind(g.topic, source, g.format)
 	c.value, c.sourceValue = value, false
 	if !c.result(s, f) {

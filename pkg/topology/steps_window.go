@@ -73,7 +73,8 @@ func (c *cutter) lateTo(n yamlnode.Node) *sinkStep {
 	if s.Topic = c.topicName(n); s.Topic == "" {
 		return nil
 	}
-	s.Key, s.Value = c.key, c.value
+	s.Key, s.Value = Serde{Format: c.key}, Serde{Format: c.value}
+	s.topics = []string{s.Topic}
 	c.sinks = append(c.sinks, placedSink{topic: s.Topic, node: n})
 	return s
 }

@@ -46,7 +46,9 @@ func (o *tableOperator) process(m *message) error {
 	if m.value.null {
 		o.delete(m)
 	} else {
-		o.write(m, m.value.raw)
+		if err := o.write(m, m.value.raw); err != nil {
+			return err
+		}
 	}
 	return o.next.process(m)
 }

@@ -108,7 +108,7 @@ streams:
 		topic      string
 		key, value Format
 	}{{"in", Int, JSON}, {"unknown", String, String}} {
-		if key, value := top.Formats(c.topic); key != c.key || value != c.value {
+		if key, value := top.Formats(c.topic); key != (Serde{Format: c.key}) || value != (Serde{Format: c.value}) {
 			t.Errorf("topic %s is read as %s and %s, want %s and %s", c.topic, key, value, c.key, c.value)
 		}
 	}

@@ -55,9 +55,9 @@ func (p *Processor) settle() {
 }
 
 // undoes reports whether writes to the segment's stores may have to be taken back: if a step behind an aggregate can fail,
-// or if, under on_error: fail, something else can fail for a record that has already reached one. What follows an aggregate that
+// or if, under on_error: fail or where records may have to wait, something else can fail for a record that has already reached one. What follows an aggregate that
 // emits at commits begins anew there, and cannot fail under on_error: fail.
-func (s *segment) undoes(shared bool) bool {
+func (s *segment) undoes(shared, waits bool) bool {
 	// What follows may fail as well, and several may lead to one store.
 	if !s.reads() || len(s.end.taps) > 0 || len(s.joins) > 0 || s.table {
 		return true
@@ -69,7 +69,7 @@ func (s *segment) undoes(shared bool) bool {
 			if one.store.Window != nil {
 				return true // several rows are written for a record
 			}
-			if aggregated || s.source.OnError == Stop && (shared || listed) {
+			if aggregated || (s.source.OnError == Stop || waits) && (shared || listed) {
 				return true
 			}
 			if one.atCommit && s.source.OnError == Stop {
@@ -82,7 +82,7 @@ func (s *segment) undoes(shared bool) bool {
 				return true
 			}
 		case *sinkStep:
-			if aggregated && (mayFail(one.fromKey, one.Key) || one.mode != passesKeys && mayFail(one.fromValue, one.Value)) {
+			if aggregated && (one.mayFail() || one.mayGrow()) {
 				return true
 			}
 		default:

@@ -74,7 +74,7 @@ func rowsOf(s *state.Store, spec topology.StoreSpec) (map[string]any, error) {
 		if len(value) < stamp {
 			return nil, errors.Join(fmt.Errorf("store %s: a value of %d bytes", spec.Name, len(value)), it.Close())
 		}
-		out[rowName(decode(spec.Key, key), bounds)] = decode(spec.Value, value[stamp:])
+		out[rowName(decode(topology.Serde{Format: spec.Key}, key), bounds)] = decode(topology.Serde{Format: spec.Value}, value[stamp:])
 	}
 	return out, errors.Join(it.Err(), it.Close())
 }

@@ -20,7 +20,7 @@ import (
 //   - string: text.
 //   - bytes, and text that is not UTF-8: text where it is UTF-8, else {"base64": "..."}. Pipe takes []byte too.
 //   - int: a whole number. float: a number, or "NaN", "Infinity", "-Infinity".
-//   - json: any.
+//   - json, and what is like JSON to the steps, such as csv and avro: any.
 //
 // A nil value is a tombstone.
 type Record struct {
@@ -84,8 +84,8 @@ func (f formats) input(r Record) (*kgo.Record, error) {
 	return rec, errors.Join(errKey, errValue)
 }
 
-func encode(f topology.Format, v any) ([]byte, error) {
-	switch f {
+func encode(s topology.Serde, v any) ([]byte, error) {
+	switch s.Format {
 	case topology.String, topology.Bytes:
 		if m, ok := v.(map[string]any); ok && len(m) == 1 {
 			if text, ok := m["base64"].(string); ok {
@@ -100,12 +100,12 @@ func encode(f topology.Format, v any) ([]byte, error) {
 		}
 	default:
 	}
-	return f.Encode(v)
+	return s.Encode(v)
 }
 
 // decode is the opposite of encode. What is not in its format appears as bytes.
-func decode(f topology.Format, raw []byte) any {
-	v, err := f.Decode(raw)
+func decode(s topology.Serde, raw []byte) any {
+	v, err := s.Decode(raw)
 	if err != nil {
 		return readable(raw)
 	}
@@ -113,7 +113,7 @@ func decode(f topology.Format, raw []byte) any {
 	case []byte:
 		return readable(v)
 	case string:
-		if f == topology.String {
+		if s.Format == topology.String {
 			return readable([]byte(v))
 		}
 	case float64:
@@ -141,7 +141,7 @@ func (f formats) of(topic string) topology.Sink {
 	if sink, ok := f.out[topic]; ok {
 		return sink
 	}
-	return topology.Sink{Topic: topic, Key: topology.Bytes, Value: topology.Bytes}
+	return topology.Sink{Topic: topic, Key: topology.Serde{Format: topology.Bytes}, Value: topology.Serde{Format: topology.Bytes}}
 }
 
 func (f formats) output(w written) Record {
@@ -157,7 +157,7 @@ func (f formats) output(w written) Record {
 }
 
 // OutputFormats are the formats of what is written to a topic, as Record has keys and values of it.
-func OutputFormats(top *topology.Topology, topic string) (key, value topology.Format) {
+func OutputFormats(top *topology.Topology, topic string) (key, value topology.Serde) {
 	sink := formatsOf(top).of(topic)
 	return sink.Key, sink.Value
 }
