@@ -26,11 +26,12 @@ type DB struct {
 	specs  []StoreSpec
 	stores []*Store
 
-	closed  atomic.Bool
-	failure atomic.Pointer[error] // the first error after which the database must not be used
-	failed  chan struct{}         // closed then
-	frozen  uint32                // number of the last freeze
-	applied atomic.Uint32         // number of the last freeze that Pebble holds
+	closed   atomic.Bool
+	failure  atomic.Pointer[error] // the first error after which the database must not be used
+	failed   chan struct{}         // closed then
+	frozen   uint32                // number of the last freeze
+	applied  atomic.Uint32         // number of the last freeze that Pebble holds
+	replayed atomic.Bool           // changelog records have gathered, for which there are no rows
 
 	applying sync.Mutex   // held by whatever writes to Pebble: one batch at a time, in order
 	closing  sync.RWMutex // held for reading around every use of pebble
@@ -142,14 +143,7 @@ func (d *DB) Apply(c *Changes, positions []int64) error {
 		d.mu.Unlock()
 		return err
 	}
-	d.mu.checkpoints = next
-	if d.mu.pendingSince.IsZero() {
-		d.mu.pendingSince = d.engine.cfg.Now()
-	}
-	if c != nil {
-		d.mu.pending++
-		d.mu.pendingBytes += c.bytes()
-	}
+	d.gathered(c, next, d.engine.cfg.Now())
 	due := d.mu.pendingBytes >= limit
 	d.mu.Unlock()
 	if !due {
@@ -238,6 +232,7 @@ func (d *DB) discard() {
 		d.mu.checkpoints = slices.Clone(d.mu.written)
 	}
 	d.mu.outstanding, d.mu.pending, d.mu.pendingBytes, d.mu.pendingSince = nil, 0, 0, time.Time{}
+	d.replayed.Store(false)
 	d.mu.Unlock()
 	for _, s := range d.stores {
 		s.rows.clear()

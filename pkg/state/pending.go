@@ -15,6 +15,8 @@ import (
 const (
 	pendingShare    = 8           // the part of MemtableBytes, and of RowCacheBytes, that they may take in all databases together
 	minPendingBytes = 16 << 10    // that each database may take in any case
+	replayShare     = 2           // the part of MemtableBytes for changelogs that are replayed, of which more comes at once
+	caughtUpBytes   = 64 << 10    // what a copy may have pending that is at its changelog's end: it may be taken at any time
 	pendingAge      = time.Second // after which the engine writes them
 	changeBytes     = 24          // of a change beside its key and value
 )
@@ -22,6 +24,36 @@ const (
 // pendingLimit is what each database may have pending. Its rows cannot be evicted until then.
 func (e *Engine) pendingLimit() int64 {
 	return max(minPendingBytes, min(e.cfg.MemtableBytes, e.cfg.RowCacheBytes)/pendingShare/int64(max(1, e.openCount())))
+}
+
+// replayLimit is what each database may have pending while it is replayed.
+func (e *Engine) replayLimit() int64 {
+	return max(minPendingBytes, e.cfg.MemtableBytes/replayShare/int64(max(1, e.openCount())))
+}
+
+// gathered notes that changes, if any, are applied and what the checkpoints are by that. The caller holds mu.
+func (d *DB) gathered(c *Changes, checkpoints []checkpoint, now time.Time) {
+	d.mu.checkpoints = checkpoints
+	if d.mu.pendingSince.IsZero() {
+		d.mu.pendingSince = now
+	}
+	if c != nil {
+		d.mu.pending++
+		d.mu.pendingBytes += c.bytes()
+	}
+}
+
+// settle writes what has gathered of replayed changelogs: the rows know nothing of it. It may be called at any time
+// without a lock.
+func (d *DB) settle() error {
+	d.applying.Lock()
+	defer d.applying.Unlock()
+	d.closing.RLock()
+	defer d.closing.RUnlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	return d.writePending()
 }
 
 // bytes is the memory that the changes take.
@@ -69,6 +101,7 @@ func (d *DB) writePending() error {
 		d.mu.outstanding = slices.Clone(d.mu.outstanding[n:])
 	}
 	d.mu.pending, d.mu.pendingBytes, d.mu.pendingSince = 0, 0, time.Time{}
+	d.replayed.Store(false)
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // inPebble is the value that Pebble holds.
@@ -104,6 +106,83 @@ func TestDiscardKeepsWhatWasApplied(t *testing.T) {
 	db = testOpen(t, e, "0_0")
 	if got, p := get(t, db, "a"), db.Checkpoint()[0]; got != "applied" || p != 1 {
 		t.Errorf("opened again: %q at %d", got, p)
+	}
+}
+
+// TestReplayedGathers: changelog records get to Pebble together, and what reads rows sees them before.
+func TestReplayedGathers(t *testing.T) {
+	e := testEngine(t, Config{})
+	db := testOpen(t, e, "0_0")
+	record := func(offset int64, key, value string) *kgo.Record {
+		r := &kgo.Record{Key: []byte(key), Offset: offset}
+		if value != "" {
+			r.Value = []byte(value)
+		}
+		return r
+	}
+	replay := func(next int64, recs ...*kgo.Record) {
+		t.Helper()
+		if err := db.ApplyChangelog(0, recs, next, 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replay(3, record(0, "a", "1"), record(1, "b", "1"), record(2, "a", "2"))
+	replay(5, record(3, "", ""), record(4, "", "of an empty key"))
+	replay(6, record(5, "b", ""))
+	if n, p := db.writes.Load(), db.Checkpoint()[0]; n != 0 || p != 6 {
+		t.Fatalf("%d writes, position %d", n, p)
+	}
+	for key, want := range map[string]string{"a": "2", "b": "", "": "of an empty key"} {
+		if got, _, err := db.Store("s").Applied([]byte(key)); string(got) != want || err != nil {
+			t.Errorf("beside the task, %q is %q (%v), want %q", key, got, err, want)
+		}
+	}
+	wantRows(t, db, 2)
+	for key, want := range map[string]string{"a": "2", "b": "", "": "of an empty key"} {
+		if got := get(t, db, key); got != want {
+			t.Errorf("%q is %q, want %q", key, got, want)
+		}
+	}
+	if n := db.writes.Load(); n != 1 {
+		t.Errorf("%d writes after the first look at a key without a row, want 1", n)
+	}
+	replay(7, record(6, "a", "3"))
+	if got := get(t, db, "a"); got != "3" {
+		t.Errorf("a is %q, want 3", got)
+	}
+	applyOne(t, db, "a", "4", 8) // active now
+	if err := db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := inPebble(t, db, "a"); got != "4" {
+		t.Errorf("Pebble has %q, want 4", got)
+	}
+}
+
+// TestReplayedIsBounded: a long replay is written again and again, one that has caught up at once.
+func TestReplayedIsBounded(t *testing.T) {
+	e := testEngine(t, Config{MemtableBytes: 4 << 20})
+	db := testOpen(t, e, "0_0")
+	limit := e.replayLimit()
+	var recs []*kgo.Record
+	for i := range int64(1000) {
+		recs = append(recs, &kgo.Record{Key: fmt.Appendf(nil, "%04d", i), Value: make([]byte, 1000), Offset: i})
+	}
+	next := int64(0)
+	for db.writes.Load() < 3 {
+		next += 1000
+		if err := db.ApplyChangelog(0, recs, next, 1_000_000); err != nil {
+			t.Fatal(err)
+		}
+		if n := db.mu.pendingBytes; n >= limit {
+			t.Fatalf("%d bytes have gathered, more than %d", n, limit)
+		}
+	}
+	if err := db.ApplyChangelog(0, recs[:100], next+1, next+1); err != nil {
+		t.Fatal(err)
+	}
+	if n := db.writes.Load(); n != 4 {
+		t.Errorf("%d writes after it has caught up, want 4", n)
 	}
 }
 

@@ -30,6 +30,11 @@ func (s *Store) Get(key []byte) ([]byte, bool, error) {
 	if s.isNew(key) {
 		return nil, false, nil
 	}
+	if s.db.replayed.Load() {
+		if err := s.db.settle(); err != nil {
+			return nil, false, err
+		}
+	}
 	return s.load(key)
 }
 
