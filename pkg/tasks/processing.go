@@ -57,6 +57,12 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 	if c != nil && t.db != nil {
 		t.env.cfg.Events.Restored(RestoreInfo{Task: t.id, Records: t.stats.restored.Load(), Took: time.Since(c.since), Local: c.local})
 	}
+	if t.failed && t.db != nil {
+		// Else it would process and commit until the next flush, and fail again as if for the first time.
+		if err := t.db.Flush(); err != nil {
+			return fmt.Errorf("writing the state of task %s: %w", t.id, err)
+		}
+	}
 	stores := make([]topology.Store, len(t.sub.Stores))
 	for i := range stores {
 		stores[i] = t.db.Store(t.sub.Stores[i].Name)

@@ -146,7 +146,8 @@ func (m *Manager) ensureCopy(s *slot) bool {
 		return true
 	case absent:
 		t := newTask(s.id, s.sub, m.env)
-		t.careful = s.failures > 0 && m.txn == nil
+		t.failed = s.failures > 0
+		t.careful = t.failed && m.txn == nil
 		s.task, s.mode, s.checks, s.well = t, replaying, 0, time.Time{}
 		if m.machine.Task(s.id).Phase.Copies() {
 			t.ahead = true

@@ -40,6 +40,7 @@ type task struct {
 	closed bool
 	// careful: it has failed before, and has not committed since. Under exactly once it need not be.
 	careful bool
+	failed  bool // it has failed before: whether its state can be written shows before it goes on
 
 	opened atomic.Pointer[state.DB] // db for those who only read; they may find it closed
 	stats  stats
