@@ -73,6 +73,7 @@ func (t *task) activate(epoch uint64, offsets []int64, tk *takeover) error {
 		return fmt.Errorf("task %s: %w", t.id, err)
 	}
 	proc.Limits = t.env.cfg.Limits
+	proc.SetLogger(t.log)
 	if a.proc = proc; len(t.sub.Sources) > 1 {
 		a.picking = newPicking(len(t.sub.Sources))
 	}

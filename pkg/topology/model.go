@@ -89,6 +89,7 @@ const (
 	Rows   Layout = iota // a key and its value
 	Buffer               // the records of one side of a join, see window.ParseBuffered
 	Index                // subscriptions by foreign key, see foreign.go
+	Timed                // times of records or rows, see ttl.go
 )
 
 // Ordered reports whether the store has to be an OrderedStore.
@@ -100,7 +101,7 @@ func (s StoreSpec) RowKey(row []byte) (key []byte, w window.Bounds, ok bool) {
 	switch {
 	case s.Window == nil && s.Layout == Rows:
 		return row, w, true
-	case s.Layout == Index, !window.Result(row):
+	case s.Layout == Index, s.Layout == Timed, !window.Result(row):
 		return nil, w, false
 	case s.Layout == Buffer:
 		key, at, ok := window.ParseBuffered(row)

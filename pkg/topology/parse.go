@@ -146,7 +146,7 @@ func (b *builder) read(e *entry) {
 	b.cutters = append(b.cutters, c)
 	from := e.m.Require("from", "name the topic to read: from: {topic: ...}")
 	if e.table {
-		c.steps, c.store = e.m.Get("steps"), e.m.Get("store")
+		c.steps, c.store, c.ttl = e.m.Get("steps"), e.m.Get("store"), e.m.Get("ttl")
 	} else {
 		c.steps = e.m.Require("steps", "list what to do with its records: steps: [...]")
 	}

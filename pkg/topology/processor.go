@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -59,6 +60,7 @@ type Processor struct {
 	current   *chain              // whose record is processed, or whose results are sent on
 	rollbacks uint64              // that have changed stores
 	out       Output
+	log       *slog.Logger  // nil: nothing is logged
 	pending   []*kgo.Record // outputs of the current record
 	journal   journal
 	eval      evaluator

@@ -16,7 +16,8 @@ type cutter struct {
 	entry     *entry
 	name      string
 	steps     yamlnode.Node
-	store     yamlnode.Node  // of a table
+	store     yamlnode.Node // of a table
+	ttl       yamlnode.Node
 	ended     *yamlnode.Node // the step that ends the stream: a branch
 	regroup   *regroupStep   // of a table, until the aggregate that follows
 	regroupAt yamlnode.Node
@@ -30,10 +31,10 @@ type cutter struct {
 	ordinals map[string]int // aggregates so far, by name
 }
 
-var stepNames = slices.Concat([]string{"filter", "map", "flat_map", "rekey"}, aggregateNames, []string{"join", "branch", "to"})
+var stepNames = slices.Concat([]string{"filter", "map", "flat_map", "rekey"}, aggregateNames, []string{"dedupe", "join", "branch", "log", "to"})
 
 // ofTables are the steps that a table may have.
-var ofTables = map[string]bool{"filter": true, "map": true, "rekey": true, "join": true, "to": true}
+var ofTables = map[string]bool{"filter": true, "map": true, "rekey": true, "join": true, "log": true, "to": true}
 
 // StepNames are the names of all steps.
 func StepNames() []string { return slices.Clone(stepNames) }
@@ -91,8 +92,12 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 		} else {
 			c.rekey(arg)
 		}
+	case "dedupe":
+		c.dedupe(arg, at)
 	case "join":
 		c.join(arg, at)
+	case "log":
+		c.logs(arg, at)
 	case "branch":
 		c.branch(arg, at)
 	case "to":

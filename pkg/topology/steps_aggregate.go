@@ -17,7 +17,7 @@ type aggregateFields struct {
 	at, store, emit, window  yamlnode.Node
 	text                     yamlnode.Node // value, expr or add
 	initial, subtract, merge yamlnode.Node
-	by, id, most             yamlnode.Node
+	by, id, most, ttl        yamlnode.Node
 }
 
 // aggregate adds an aggregate, behind a repartition topic if the key changed before.
@@ -26,7 +26,7 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 		return
 	}
 	none := yamlnode.Absent(arg)
-	f := aggregateFields{at: at, store: none, emit: none, window: none, text: none, initial: none, subtract: none, merge: none, by: none, id: none, most: none}
+	f := aggregateFields{at: at, store: none, emit: none, window: none, text: none, initial: none, subtract: none, merge: none, by: none, id: none, most: none, ttl: none}
 	switch {
 	case arg.IsMap():
 		f.read(name, arg.Map())
@@ -76,7 +76,11 @@ func (c *cutter) aggregate(name string, arg, at yamlnode.Node) {
 	if s.late != nil {
 		c.segment.sinks = append(c.segment.sinks, s.late.Sink)
 	}
-	c.add(s)
+	if f.ttl.Exists() {
+		c.addExpiring(s, &s.store, f.ttl, func(chain *chain) *folding { return newFolding(chain, s) })
+	} else {
+		c.add(s)
+	}
 	c.aggregated(s)
 }
 
@@ -114,6 +118,7 @@ func (f *aggregateFields) read(name string, m *yamlnode.Map) {
 	default:
 		f.text = m.Get("value")
 	}
+	f.ttl = m.Get("ttl")
 	m.Done()
 }
 

@@ -32,6 +32,10 @@ func (c *cutter) aggregateTable(s *aggregateStep, f *aggregateFields) {
 		f.at.Errorf("subtract: acc - value", "subtract is missing: how a row that has changed is taken away again")
 		c.ok = false
 		return
+	case f.ttl.Exists():
+		f.ttl.Errorf("give it to the table", "the rows of a group go when those of the table do")
+		c.ok = false
+		return
 	case f.window.Exists():
 		f.window.Errorf("aggregate its changes as a stream", "the rows of a table are of no time")
 		c.ok = false

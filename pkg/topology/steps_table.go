@@ -1,6 +1,10 @@
 package topology
 
-import "github.com/streamworker/streamworker/pkg/topology/yamlnode"
+import (
+	"time"
+
+	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
+)
 
 // keep makes the records a table of their last values. at is where a mistake is reported if name does not exist.
 func (c *cutter) keep(name, at yamlnode.Node) {
@@ -21,7 +25,11 @@ func (c *cutter) keep(name, at yamlnode.Node) {
 		return
 	}
 	c.segment.stores = append(c.segment.stores, s.store)
-	c.add(s)
+	if c.ttl.Exists() {
+		c.addExpiring(s, &s.store, c.ttl, nil)
+	} else {
+		c.add(s)
+	}
 	c.table, c.rows, c.nullable = true, &s.store, true
 	c.writes, c.idle = true, nil
 }
@@ -34,10 +42,14 @@ func (c *cutter) conclude() {
 	}
 	if c.entry.table {
 		if !c.table && c.ok {
+			c.kept = true
 			c.keep(c.store, c.entry.node)
 		} else if c.store.Exists() && !c.kept {
 			c.store.Errorf("name the store where it is made: "+"count: {store: ...}", "the table is made by another store")
 		}
+	}
+	if c.entry.table && c.ttl.Exists() && !c.kept {
+		c.ttl.Errorf("name it where the store is made: count: {ttl: ...}", "the table is made by another store")
 	}
 	for _, s := range c.segments {
 		if s.end == nil {
@@ -47,6 +59,26 @@ func (c *cutter) conclude() {
 	if c.ok && len(c.entry.ends) == 0 {
 		c.entry.ends = []*flow{c.segment.end}
 	}
+}
+
+// addExpiring adds a step whose rows are deleted when they have not changed for a while.
+func (c *cutter) addExpiring(inner step, rows *StoreSpec, ttl yamlnode.Node, result func(*chain) *folding) {
+	s := &ttlStep{inner: inner, rows: *rows, after: span(ttl, time.Millisecond), result: result}
+	s.index = StoreSpec{Name: rows.Name + "-ttl", Key: rows.Key, Value: Bytes, Layout: Timed}
+	s.index.Changelog = ChangelogTopic(c.app, s.index.Name)
+	switch {
+	case rows.Window != nil:
+		ttl.Errorf("a window has grace and retention", "rows of windows go when their window is closed")
+		c.ok = false
+	case !c.checkName(s.index, "", yamlnode.Absent(ttl), ttl):
+		c.ok = false
+	}
+	if a, ok := inner.(*aggregateStep); ok && a.atCommit {
+		ttl.Errorf("leave emit: commit out", "at a commit it would not be known which rows have gone")
+		c.ok = false
+	}
+	c.segment.stores = append(c.segment.stores, s.index)
+	c.add(s)
 }
 
 // tableFilter adds a filter of a table's rows.

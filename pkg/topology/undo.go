@@ -65,6 +65,8 @@ func (s *segment) undoes(shared, waits bool) bool {
 	aggregated, listed := false, false
 	for _, one := range s.steps {
 		switch one := one.(type) {
+		case *dedupeStep, *ttlStep:
+			return true // several rows are written for a record
 		case *aggregateStep:
 			if one.store.Window != nil {
 				return true // several rows are written for a record
