@@ -7,8 +7,26 @@
 //
 // A stream is a chain of steps from one topic. Where an aggregate follows a change of key, the chain is cut: the first
 // part writes to the topic <app>-<store>-repartition and a new segment goes on from there, so that equal keys meet in one
-// task. Segments that read the same topic form one subtopology. Subtopologies are numbered by their first segment, streams
-// in the file's order: a stream that is added at the end leaves the numbers of the others alone.
+// task. Segments that read the same topic form one subtopology, and so do those that follow each other or that a step joins.
+// Subtopologies are numbered by their first segment, streams in the file's order, then tables: a stream that is added at the end leaves
+// the numbers of the other streams alone.
+//
+// # Flows
+//
+// A flow is where records can be taken up: the end of a segment, or a branch. Other segments follow it, and steps with a second
+// input are tapped into it (flow.go). An assembly starts the segments of a subtopology for a processor from their ends, each once,
+// however many lead to it. A message of a table is a change of a row: the new value, and the old one where something
+// behind wants to know it (segment.old).
+//
+// # State
+//
+// A step keeps all that it knows in stores, stream time too, so that it goes where they go and is taken back with a bad record. A
+// plain store has a row per key. The rows of windows (window.Spec), of joined streams (window.Place), of
+// subscriptions by foreign key (foreign.go) and of expiring rows (ttl.go) have keys of their own, which are read in order; StoreSpec.RowKey
+// tells which of them hold values. What steps have in memory beside that are lower bounds, which save look-ups.
+//
+// Files: steps*.go read the steps and check them, from.go where records come from; the others compute. folding.go is what an
+// aggregate makes of values, with windows (windowing.go, window_*.go) and without (aggregate.go).
 //
 // # Bytes
 //
@@ -18,7 +36,8 @@
 //   - json: whole numbers that fit 64 bits stay whole, other numbers become floats; objects are written with their fields in
 //     order of name. The text null is a null.
 //   - in a store, and in its changelog: 8 bytes of timestamp (ms since the epoch, big-endian), then the value. The key as it is.
-//   - a repartition topic has the formats of key and value at that place; in front of a count the value is empty.
+//   - a repartition topic has the formats of key and value at that place; in front of a count the value is empty. Those of tables by
+//     group, and by foreign key, carry changes, subscriptions and answers (regroup.go, foreign.go).
 //
 // Keys are compared by their bytes. What passes through unchanged keeps its bytes.
 //

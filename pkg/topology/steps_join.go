@@ -72,7 +72,7 @@ func (c *cutter) join(arg, at yamlnode.Node) {
 	case with == nil, !c.ok, !f.value.Exists(), !c.checkUnwindowed(at):
 		c.ok = false
 	case with.window != nil:
-		n.Errorf("read it as a stream, and leave the window out: - rekey: key", "the keys of %s have a window", with)
+		n.Errorf("leave the window out by a rekey: key; of a table, in a stream that reads it", "the keys of %s have a window", with)
 	case f.on.Exists():
 		c.joinForeign(j, with, &f)
 	case with.key != c.key:
