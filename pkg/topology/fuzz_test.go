@@ -102,8 +102,9 @@ streams:
 	}
 	f.Add([]byte(nil), []byte(nil), int64(-1))
 	f.Add([]byte("1"), []byte("2"), int64(1)<<60)
+	top := parse(f, src)
 	f.Fuzz(func(t *testing.T, key, value []byte, ts int64) {
-		a := newApp(t, src)
+		a := newAppOf(t, top)
 		for i, topic := range []string{"in", "other", "in", "other", "in"} {
 			at := ts/4 + int64(i)*7
 			if _, err := a.feed(&kgo.Record{Topic: topic, Key: key, Value: value, Timestamp: time.UnixMilli(at)}); err != nil {
