@@ -18,7 +18,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
 
-/** count and reduce, over all of a key, or in windows. */
+/** count, reduce and aggregate, over all of a key, or in windows. */
 final class Aggregates {
     private Aggregates() {}
 
@@ -26,12 +26,21 @@ final class Aggregates {
         String value = counts(s) ? "int" : in.value();
         KGroupedStream<Object, Object> grouped = in.stream().groupByKey(Grouped.with(in.keySerde(), in.valueSerde()));
         Reducer<Object> reducer = counts(s) ? null : Functions.reducer(Description.text(s, "fn"));
+        boolean initial = s.has("initial");
         if (!s.has("windows")) {
             Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> as = Materialized.with(in.keySerde(), Formats.serde(value));
+            if (initial) {
+                return in.value(grouped.aggregate(() -> Formats.fromJson(value, s.get("initial")), (k, v, a) -> reducer.apply(a, v), as), value);
+            }
             return in.value(reducer == null ? counted(grouped.count(longs(as))) : grouped.reduce(reducer, as), value);
         }
         Flow.Windows w = new Flow.Windows(s.get("windows"));
         EmitStrategy emit = s.path("emit").asText("update").equals("close") ? EmitStrategy.onWindowClose() : EmitStrategy.onWindowUpdate();
+        if (initial) {
+            Materialized<Object, Object, WindowStore<Bytes, byte[]>> as = retained(Materialized.with(in.keySerde(), Formats.serde(value)), w);
+            return new Flow(grouped.windowedBy(TimeWindows.ofSizeAndGrace(w.duration("size"), w.duration("grace")))
+                .aggregate(() -> Formats.fromJson(value, s.get("initial")), (k, v, a) -> reducer.apply(a, v), as), in.key(), value, w);
+        }
         return new Flow(windowed(grouped, w, emit, reducer, in, value), in.key(), value, w);
     }
 

@@ -62,7 +62,7 @@ final class Description {
             case "to_stream" -> from(s).of(from(s).table().toStream());
             case "to_table" -> from(s).of(from(s).stream().toTable(Materialized.with(from(s).keySerde(), from(s).valueSerde())));
             case "repartition" -> from(s).of(from(s).stream().repartition(Repartitioned.with(from(s).keySerde(), from(s).valueSerde())));
-            case "count", "reduce" -> Aggregates.of(from(s), s);
+            case "count", "reduce", "aggregate" -> Aggregates.of(from(s), s);
             case "aggregate_table" -> Aggregates.ofTable(from(s), s);
             case "suppress" -> suppress(s);
             case "join", "left_join", "outer_join" -> join(s);
