@@ -16,8 +16,9 @@ const (
 
 // Kinds of jobs.
 const (
-	countJob  = "count"
-	filterJob = "filter"
+	countJob    = "count"
+	windowedJob = "windowed"
+	filterJob   = "filter"
 )
 
 // job is an application that either side can run.
@@ -81,7 +82,7 @@ func (b *bench) createTopics(ctx context.Context, j job, partitions int) error {
 	if err := b.create(ctx, partitions, nil, j.output); err != nil {
 		return err
 	}
-	if j.kind != countJob {
+	if j.kind == filterJob {
 		return nil
 	}
 	forever := "9223372036854775807"

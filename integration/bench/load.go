@@ -59,17 +59,18 @@ func draws(keys int) func() int {
 	return func() int { return random.IntN(keys) }
 }
 
-// events is the topic with records of so many keys; it is loaded the first time. Values are random bytes.
+// events is the topic with records of so many keys; it is loaded the first time. Values are random bytes, and timestamps are
+// those that windows need.
 func (b *bench) events(ctx context.Context, keys, partitions int) (*input, error) {
 	topic := fmt.Sprintf("events-%d-%d", keys, partitions)
 	return b.loaded(ctx, topic, partitions, func(in *input, l *loader) error {
 		in.counts = make([]int64, keys)
-		names, draw, random := keyNames(keys), draws(keys), rand.NewChaCha8([32]byte{})
+		names, draw, next, random := keyNames(keys), draws(keys), b.times(), rand.NewChaCha8([32]byte{})
 		for range b.records {
 			k := draw()
 			value := make([]byte, valueBytes)
 			random.Read(value) //nolint:errcheck // it never fails
-			if err := l.send(ctx, &kgo.Record{Topic: topic, Key: names[k], Value: value}); err != nil {
+			if err := l.send(ctx, &kgo.Record{Topic: topic, Key: names[k], Value: value, Timestamp: next()}); err != nil {
 				return err
 			}
 			in.counts[k]++

@@ -37,6 +37,7 @@ var workloads = []struct {
 }{
 	{"count", (*bench).count},
 	{"cached", (*bench).cached},
+	{"windowed", (*bench).windowed},
 	{"filter", (*bench).filter},
 	{"tasks", (*bench).manyTasks},
 	{"restore", (*bench).restore},

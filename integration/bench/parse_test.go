@@ -62,12 +62,14 @@ func TestDrawsRepeat(t *testing.T) {
 	}
 }
 
-func TestSameCounts(t *testing.T) {
-	if err := sameCounts([]int64{1, 2, 3}, []int64{1, 2, 3}); err != nil {
+func TestCompareCounts(t *testing.T) {
+	got := newTable(plainKeys(4))
+	got.counts = []int64{1, 0, 4, 4}
+	if err := got.compare([]int64{1, 0, 4, 4}); err != nil {
 		t.Error(err)
 	}
-	err := sameCounts([]int64{1, 2, 3, 4}, []int64{1, 0, 4, 4})
-	const want = "wrong results: 2 records are missing from the counts, 1 were counted too often, such as key-0000001: 0 instead of 2"
+	err := got.compare([]int64{1, 2, 3, 4})
+	const want = `wrong results: 2 records are missing from the counts, 1 were counted too often, such as "key-0000001": 0 instead of 2`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

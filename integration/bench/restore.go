@@ -123,7 +123,7 @@ func (b *bench) probe(ctx context.Context, r *restoring, i instance) error {
 	if _, err := b.awaitCommitted(ctx, r.job.app, r.job.input, ends, i.proc(), nil); err != nil {
 		return err
 	}
-	got := &table{counts: make([]int64, b.large)}
+	got := newTable(plainKeys(b.large))
 	if err := b.read(ctx, r.job.output, from, got.take); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (b *bench) count(ctx context.Context) error {
 			for _, s := range b.sides() {
 				both = append(both, contender{s.name(), "", func(ctx context.Context) (map[string]float64, error) {
 					j := newJob(countJob, in.topic, guarantee, shortCommit)
-					return b.throughput(ctx, s, j, b.partitions, in, func() error { return b.verifyCounts(ctx, j.output, in, true) })
+					return b.throughput(ctx, s, j, b.partitions, in, func() error { return b.verifyCounts(ctx, j.output, plainKeys(len(in.counts)), in.counts, true) })
 				}})
 			}
 			if err := b.alternate(ctx, "count", countCase(keysCase(keys), guarantee), both...); err != nil {
@@ -88,7 +88,7 @@ func (b *bench) manyTasks(ctx context.Context) error {
 	for _, s := range b.sides() {
 		both = append(both, contender{s.name(), "", func(ctx context.Context) (map[string]float64, error) {
 			j := newJob(countJob, in.topic, atLeastOnce, shortCommit)
-			return b.throughput(ctx, s, j, b.tasks, in, func() error { return b.verifyCounts(ctx, j.output, in, true) })
+			return b.throughput(ctx, s, j, b.tasks, in, func() error { return b.verifyCounts(ctx, j.output, plainKeys(len(in.counts)), in.counts, true) })
 		}})
 	}
 	return b.alternate(ctx, "tasks", fmt.Sprintf("%d tasks, %s", b.tasks, keysCase(b.large)), both...)
@@ -190,5 +190,5 @@ func (b *bench) untilStopped(ctx context.Context, s side, j job, in *input) (_ m
 	if !all {
 		return nil, fmt.Errorf("after an orderly stop %d of %d records are committed", committed, b.records)
 	}
-	return b.figures(i.proc().began, ready, end), b.verifyCounts(ctx, j.output, in, false)
+	return b.figures(i.proc().began, ready, end), b.verifyCounts(ctx, j.output, plainKeys(len(in.counts)), in.counts, false)
 }

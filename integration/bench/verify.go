@@ -53,14 +53,27 @@ func (b *bench) read(ctx context.Context, topic string, from map[int32]int64, ea
 	return nil
 }
 
+// keySpace is what the keys of an output may be.
+type keySpace struct {
+	size  int
+	index func(name []byte) (i int, ok bool)
+	name  func(i int) []byte // inverse of index
+}
+
+// plainKeys are those of events.
+func plainKeys(n int) keySpace { return keySpace{n, keyIndex, keyName} }
+
 // table is the last count of each key, and how many records told it.
 type table struct {
+	keys    keySpace
 	counts  []int64
 	records int64
 }
 
+func newTable(keys keySpace) *table { return &table{keys: keys, counts: make([]int64, keys.size)} }
+
 func (t *table) take(r *kgo.Record) error {
-	key, ok := keyIndex(r.Key)
+	key, ok := t.keys.index(r.Key)
 	count, fine := countOf(r.Value)
 	if !ok || !fine || key >= len(t.counts) {
 		return fmt.Errorf("key %q, value %q: neither side writes that", r.Key, r.Value)
@@ -70,13 +83,13 @@ func (t *table) take(r *kgo.Record) error {
 	return nil
 }
 
-// verifyCounts compares a count's output with its input. everyUpdate demands one record of output for each of input.
-func (b *bench) verifyCounts(ctx context.Context, output string, in *input, everyUpdate bool) error {
-	got := &table{counts: make([]int64, len(in.counts))}
+// verifyCounts compares a count's output with what it must be. everyUpdate demands one record of output for each of input.
+func (b *bench) verifyCounts(ctx context.Context, output string, keys keySpace, want []int64, everyUpdate bool) error {
+	got := newTable(keys)
 	if err := b.read(ctx, output, nil, got.take); err != nil {
 		return err
 	}
-	if err := sameCounts(in.counts, got.counts); err != nil {
+	if err := got.compare(want); err != nil {
 		return err
 	}
 	if everyUpdate && got.records != int64(b.records) {
@@ -85,21 +98,21 @@ func (b *bench) verifyCounts(ctx context.Context, output string, in *input, ever
 	return nil
 }
 
-// sameCounts tells how counts differ from what they must be.
-func sameCounts(want, got []int64) error {
+// compare tells how the counts differ from what they must be.
+func (t *table) compare(want []int64) error {
 	var below, above int64
 	example := ""
 	for key, n := range want {
 		switch {
-		case got[key] < n:
-			below += n - got[key]
-		case got[key] > n:
-			above += got[key] - n
+		case t.counts[key] < n:
+			below += n - t.counts[key]
+		case t.counts[key] > n:
+			above += t.counts[key] - n
 		default:
 			continue
 		}
 		if example == "" {
-			example = fmt.Sprintf("%s: %d instead of %d", keyName(key), got[key], n)
+			example = fmt.Sprintf("%q: %d instead of %d", t.keys.name(key), t.counts[key], n)
 		}
 	}
 	if example != "" {

@@ -55,7 +55,7 @@ func (b *bench) newWatch(ctx context.Context, topic string, keys int) (*watch, e
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{client: client, done: make(chan struct{}), cancel: cancel, table: table{counts: make([]int64, keys)}, flows: make([]flow, len(ends))}
+	w := &watch{client: client, done: make(chan struct{}), cancel: cancel, table: *newTable(plainKeys(keys)), flows: make([]flow, len(ends))}
 	w.begin()
 	go w.run(ctx)
 	return w, nil
@@ -127,5 +127,5 @@ func (w *watch) counts(want []int64) error {
 	if w.err != nil {
 		return w.err
 	}
-	return sameCounts(want, w.table.counts)
+	return w.table.compare(want)
 }

@@ -30,6 +30,12 @@ var steps = map[string]string{
       - count: {store: ` + store + `, emit: %[3]s}
       - to: {topic: %[2]s, value: int}
 `,
+	windowedJob: `  - name: events
+    from: {topic: %[1]s, value: bytes}
+    steps:
+      - count: {store: ` + store + `, window: {tumbling: 1m, grace: 1m}, emit: %[3]s}
+      - to: {topic: %[2]s, value: int}
+`,
 	filterJob: `  - name: orders
     from: {topic: %[1]s, value: json}
     steps:

@@ -15,7 +15,7 @@ func TestWorkerConfig(t *testing.T) {
 	for _, c := range []struct {
 		j    job
 		late bool
-	}{{newJob(countJob, "in", atLeastOnce, shortCommit), false}, {cached, true}, {newJob(filterJob, "in", atLeastOnce, shortCommit), false}} {
+	}{{newJob(countJob, "in", atLeastOnce, shortCommit), false}, {cached, true}, {newJob(windowedJob, "in", atLeastOnce, shortCommit), false}, {newJob(filterJob, "in", atLeastOnce, shortCommit), false}} {
 		text := w.config(c.j)
 		cfg, err := config.Parse("bench.yaml", []byte(text), nil, config.Overrides{})
 		if err != nil {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -13,7 +14,10 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
 
 /** The jobs, each the twin of one of streamworker's. */
 final class Jobs {
@@ -24,6 +28,7 @@ final class Jobs {
     static Topology of(String name, String input, String output) {
         return switch (name) {
             case "count" -> count(input, output);
+            case "windowed" -> windowed(input, output);
             case "filter" -> filter(input, output);
             default -> throw new IllegalArgumentException("no job is called " + name);
         };
@@ -39,6 +44,21 @@ final class Jobs {
                 .withValueSerde(Serdes.Long()))
             .toStream()
             .to(output, Produced.with(Serdes.String(), Serdes.Long()));
+        return builder.build();
+    }
+
+    /** Counts records by key and minute. Late ones are taken for another minute. */
+    private static Topology windowed(String input, String output) {
+        Duration minute = Duration.ofMinutes(1);
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream(input, Consumed.with(Serdes.String(), Serdes.ByteArray()))
+            .groupByKey(Grouped.with(Serdes.String(), Serdes.ByteArray()))
+            .windowedBy(TimeWindows.ofSizeAndGrace(minute, minute))
+            .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("counts")
+                .withKeySerde(Serdes.String())
+                .withValueSerde(Serdes.Long()))
+            .toStream()
+            .to(output, Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, minute.toMillis()), Serdes.Long()));
         return builder.build();
     }
 
