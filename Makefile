@@ -70,6 +70,10 @@ bench-peer: ## streamworker and Kafka Streams side by side, figures into bin/ben
 	go build -o bin/bench ./integration/bench
 	bin/bench -out bin/bench-results $(BENCH_FLAGS)
 
+.PHONY: bench-compare
+bench-compare: ## the hot path's benchmarks here and at BASE=<commit>, by turns: fails if one is slower by more than RATIO (1.15) (BENCH=<regexp>)
+	scripts/bench-compare.sh '$(BASE)' '$(or $(BENCH),.)'
+
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint with .golangci.yml (builds the pinned version on first use)
 	$(GOLANGCI) run --build-tags integration ./...

@@ -14,7 +14,7 @@ import (
 // Each is a regular expression for the beginning of a line.
 var elsewhere = []struct{ line, by, how string }{
 	{`make (test|lint|race|sim|deploy-check|integration|browser|build)\b`, ".ci/run", "runs these targets"},
-	{`make (demo|help|bench-peer)\b`, "Makefile", "TestNames finds the target; demo is the command dev, run in story_test.go"},
+	{`make (demo|help|bench-peer|bench-compare)\b`, "Makefile", "TestNames finds the target; demo is the command dev, run in story_test.go"},
 	{`make differential\b`, "integration/differential/differential_test.go", "is what it runs, and make integration too"},
 	{`(STREAMWORKER_SIZE=large )?go test `, "docs/docs_test.go", "TestNames finds the tests and benchmarks"},
 	{`bin/bench -help`, "integration/bench/result_test.go", "the package of the command, with its flags"},
