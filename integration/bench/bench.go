@@ -33,7 +33,7 @@ type bench struct {
 }
 
 // brokerConfig lets members of Kafka Streams' newer protocol beat each second, as both sides do in this benchmark
-// where an instance leaves: the shortest that a broker allows by default is five seconds.
+// where an instance leaves or joins: the shortest that a broker allows by default is five seconds.
 const brokerConfig = `group.streams.min.heartbeat.interval.ms=1000
 group.streams.heartbeat.interval.ms=1000`
 

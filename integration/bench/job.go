@@ -65,16 +65,33 @@ type side interface {
 // instance is a process of a side.
 type instance interface {
 	proc() *process
-	// running waits until it runs all of its tasks, and returns since when.
-	running(ctx context.Context) (time.Time, error)
+	// running waits until it runs all of its tasks, and those are so many at least. It returns since when.
+	running(ctx context.Context, tasks int) (time.Time, error)
 	// processed waits until it has processed the expected number of records.
 	processed(ctx context.Context) error
 	// restored is how many records it has restored, as it says itself, and how long that took without the start of
 	// its process. It is for an instance that has ended.
 	restored() (records int64, took time.Duration, err error)
+	// learned is how many records it has read of changelogs to come close to their ends before it was given the tasks,
+	// and when it was there. An instance that was given them before it had their state was there when it had restored them.
+	learned() (records int64, at time.Time, err error)
 	// leave makes the instance give its tasks to the others and end, and waits until it has. It returns how many
 	// tasks it had.
 	leave(ctx context.Context) (tasks int, err error)
+}
+
+// up starts an instance alone and waits until it runs. Who gets it has to end it.
+func (b *bench) up(ctx context.Context, s side, j job, expect int) (instance, time.Time, error) {
+	i, err := s.start(j, "a", expect)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	ready, err := i.running(ctx, 0)
+	if err != nil {
+		i.proc().kill()
+		return nil, time.Time{}, err
+	}
+	return i, ready, nil
 }
 
 // createTopics makes what a job needs besides its input. The changelog is never compacted, so that it keeps its size.

@@ -42,6 +42,7 @@ var workloads = []struct {
 	{"tasks", (*bench).manyTasks},
 	{"restore", (*bench).restore},
 	{"startup", (*bench).startup},
+	{"join", (*bench).join},
 	{"scalein", (*bench).scaleIn},
 	{"floor", (*bench).floor},
 	{"assign", (*bench).growth},

@@ -89,8 +89,12 @@ func says(text string) func(string) bool {
 	return func(l string) bool { return strings.HasPrefix(l, text) }
 }
 
-func (i peerInstance) running(ctx context.Context) (time.Time, error) {
-	l, err := i.await(ctx, "running", says("running"))
+func (i peerInstance) running(ctx context.Context, tasks int) (time.Time, error) {
+	l, err := i.await(ctx, fmt.Sprintf("running with %d tasks", tasks), func(text string) bool {
+		var active int
+		n, _ := fmt.Sscanf(text, "running active=%d", &active)
+		return n == 1 && active >= tasks
+	})
 	return l.at, err
 }
 
@@ -100,15 +104,32 @@ func (i peerInstance) processed(ctx context.Context) error {
 }
 
 func (i peerInstance) restored() (records int64, took time.Duration, err error) {
-	for _, l := range i.matching("restored records=") {
+	records, took, _, err = i.read("restored")
+	return records, took, err
+}
+
+// learned is of warm-up tasks; where it had none, its tasks were moved to it before their state was there.
+func (i peerInstance) learned() (int64, time.Time, error) {
+	for _, how := range []string{"learned", "restored"} {
+		if records, _, at, err := i.read(how); err != nil || !at.IsZero() {
+			return records, at, err
+		}
+	}
+	return 0, time.Time{}, fmt.Errorf("%s has not said that it read any changelog: %s", i.name, i.tail())
+}
+
+// read adds up what it said about changelogs, and tells when it did so last; zero: it has not.
+func (i peerInstance) read(how string) (records int64, took time.Duration, at time.Time, err error) {
+	for _, l := range i.matching(how + " records=") {
 		var n, ms int64
-		if _, err := fmt.Sscanf(l.text, "restored records=%d ms=%d", &n, &ms); err != nil {
-			return 0, 0, fmt.Errorf("line %q: %w", l.text, err)
+		if _, err := fmt.Sscanf(l.text, how+" records=%d ms=%d", &n, &ms); err != nil {
+			return 0, 0, at, fmt.Errorf("line %q: %w", l.text, err)
 		}
 		records += n
 		took += time.Duration(ms) * time.Millisecond
+		at = l.at
 	}
-	return records, took, nil
+	return records, took, at, nil
 }
 
 // leave closes it: it leaves the group, and the others restore its tasks.

@@ -61,15 +61,11 @@ func (b *bench) restoreOnce(ctx context.Context, r *restoring) (map[string]float
 	if err := b.removeState(r.job); err != nil {
 		return nil, err
 	}
-	i, err := r.side.start(r.job, "a", 0)
+	i, ready, err := b.up(ctx, r.side, r.job, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer i.proc().kill()
-	ready, err := i.running(ctx)
-	if err != nil {
-		return nil, err
-	}
 	end, err := i.proc().used()
 	if err != nil {
 		return nil, err
@@ -159,15 +155,11 @@ func (b *bench) startup(ctx context.Context) error {
 }
 
 func (b *bench) startOnce(ctx context.Context, r *restoring) (map[string]float64, error) {
-	i, err := r.side.start(r.job, "a", 0)
+	i, ready, err := b.up(ctx, r.side, r.job, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer i.proc().kill()
-	ready, err := i.running(ctx)
-	if err != nil {
-		return nil, err
-	}
 	started, err := i.proc().used()
 	if err != nil {
 		return nil, err

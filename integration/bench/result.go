@@ -64,6 +64,12 @@ var (
 	stallBefore = figure{"before_ms", "longest stall before, ms", false}
 	slowest     = figure{"slowest_ms", "slowest record, ms", false}
 	leaveTime   = figure{"leave_s", "seconds until the instance has ended", false}
+	joinTime    = figure{"join_s", "seconds from start to running its share", false}
+	joinCPU     = figure{"join_cpu_s", "CPU seconds of the new instance until then", false}
+	learnTime   = figure{"learn_s", "seconds from start until its state is warm", false}
+	learnCPU    = figure{"learn_cpu_s", "CPU seconds until its state is warm", false}
+	learnPerSec = figure{"learn_records_per_s", "records restored per second until then", true}
+	learnPerCPU = figure{"learn_records_per_cpu_s", "records restored per CPU second until then", true}
 )
 
 // compared are the figures of each workload that are shown; the first one decides which variant is a side's best.
@@ -75,6 +81,7 @@ var compared = map[string][]figure{
 	"tasks":    {peakMemory, perCPU, perSecond, startTime},
 	"restore":  {perCPU, perSecond, ownPerSec, startTime, cpuTime, peakMemory},
 	"startup":  {startTime, startCPU, idleMemory, idleCPU},
+	"join":     {stall, stallMedian, slowest, stallBefore, joinTime, joinCPU, learnTime, learnCPU, learnPerSec, learnPerCPU, peakMemory},
 	"scalein":  {stall, stallMedian, slowest, stallBefore, leaveTime},
 	"floor":    {perCPU, perSecond, cpuTime, peakMemory},
 }

@@ -25,7 +25,7 @@ type settings struct {
 	warmUp     bool
 	commits    []time.Duration // tried where output may wait for the commit
 
-	rate    int // records a second while an instance leaves
+	rate    int // records a second while an instance leaves or joins
 	settle  time.Duration
 	observe time.Duration
 	idle    time.Duration
@@ -56,9 +56,9 @@ func parseSettings(args []string) (*settings, error) {
 	f.IntVar(&s.tasks, "tasks", 300, "partitions of the input of the workload with many tasks")
 	f.BoolVar(&s.warmUp, "warm-up", true, "begin with a run of each side that is not counted: the broker is a JVM too")
 	commits := f.String("commits", "1s,10s,30s", "commit intervals tried by the workload cached; the best of each side counts")
-	f.IntVar(&s.rate, "rate", 5000, "records a second while an instance leaves")
-	f.DurationVar(&s.settle, "settle", 30*time.Second, "time under that load before an instance leaves")
-	f.DurationVar(&s.observe, "observe", 30*time.Second, "time under that load after an instance was told to leave")
+	f.IntVar(&s.rate, "rate", 5000, "records a second while an instance leaves or joins")
+	f.DurationVar(&s.settle, "settle", 30*time.Second, "time under that load before an instance leaves or joins")
+	f.DurationVar(&s.observe, "observe", 30*time.Second, "time under that load after an instance was told to leave, or was started")
 	f.DurationVar(&s.idle, "idle", 20*time.Second, "time over which an idle instance is measured")
 	jvm := f.String("peer-jvm", "-Xmx1g", "`options` of Kafka Streams' JVM")
 	conf := f.String("peer-conf", "", "more `properties` of Kafka Streams, name=value with commas between")

@@ -104,15 +104,11 @@ func (b *bench) throughput(ctx context.Context, s side, j job, partitions int, i
 			err = removeErr
 		}
 	}()
-	i, err := s.start(j, "a", 0)
+	i, ready, err := b.up(ctx, s, j, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer i.proc().kill()
-	ready, err := i.running(ctx)
-	if err != nil {
-		return nil, err
-	}
 	profiled := b.profile(ctx, i)
 	defer profiled()
 	var half usage
@@ -162,15 +158,11 @@ func (b *bench) untilStopped(ctx context.Context, s side, j job, in *input) (_ m
 			err = removeErr
 		}
 	}()
-	i, err := s.start(j, "a", b.records)
+	i, ready, err := b.up(ctx, s, j, b.records)
 	if err != nil {
 		return nil, err
 	}
 	defer i.proc().kill()
-	ready, err := i.running(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := i.processed(ctx); err != nil {
 		return nil, err
 	}

@@ -91,10 +91,15 @@ const (
 	metricsPoll = 50 * time.Millisecond
 )
 
-func (i workerInstance) running(ctx context.Context) (time.Time, error) {
+func (i workerInstance) running(ctx context.Context, tasks int) (time.Time, error) {
 	address, err := i.admin(ctx)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if tasks > 0 {
+		if err := i.reaches(ctx, address, `streamworker_tasks{role="active"}`, tasks); err != nil {
+			return time.Time{}, err
+		}
 	}
 	err = i.until(ctx, readyPoll, "runs its tasks", func() (bool, error) {
 		code, _, err := get(ctx, address+"/readyz")
@@ -108,15 +113,20 @@ func (i workerInstance) processed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.until(ctx, metricsPoll, "has processed everything", func() (bool, error) {
+	return i.reaches(ctx, address, `streamworker_records_total{direction="in"}`, i.expect)
+}
+
+// reaches waits until a metric is so large at least.
+func (i workerInstance) reaches(ctx context.Context, address, metric string, least int) error {
+	return i.until(ctx, metricsPoll, fmt.Sprintf("has %s %d", metric, least), func() (bool, error) {
 		_, text, err := get(ctx, address+"/metrics")
 		if err != nil {
 			return false, err
 		}
 		for l := range strings.Lines(text) {
-			if value, ok := strings.CutPrefix(l, `streamworker_records_total{direction="in"} `); ok {
+			if value, ok := strings.CutPrefix(l, metric+" "); ok {
 				n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-				return int(n) >= i.expect, err
+				return int(n) >= least, err
 			}
 		}
 		return false, nil
@@ -126,20 +136,33 @@ func (i workerInstance) processed(ctx context.Context) error {
 // restored adds the tasks' records up. The time is from where the instance begins to join the group, which is a part of
 // it, to the last task that is restored.
 func (i workerInstance) restored() (records int64, took time.Duration, err error) {
-	began, ended := i.matching(`"msg":"running"`), i.matching(`"msg":"restored"`)
-	if len(began) == 0 || len(ended) == 0 {
-		return 0, 0, fmt.Errorf("%s has not said that it restored anything: %s", i.name, i.tail())
+	records, ended, err := i.learned()
+	if err != nil {
+		return 0, 0, err
 	}
-	for _, l := range ended {
+	began := i.matching(`"msg":"running"`)
+	if len(began) == 0 {
+		return 0, 0, fmt.Errorf("%s has not said that it is running: %s", i.name, i.tail())
+	}
+	return records, ended.Sub(began[0].at), nil
+}
+
+// learned counts a task when it is taken, which comes right after it was learned.
+func (i workerInstance) learned() (records int64, at time.Time, err error) {
+	for _, l := range i.matching(`"msg":"restored"`) {
 		var task struct {
 			Records int64 `json:"records"`
 		}
 		if err := json.Unmarshal([]byte(l.text), &task); err != nil {
-			return 0, 0, fmt.Errorf("log line %q: %w", l.text, err)
+			return 0, at, fmt.Errorf("log line %q: %w", l.text, err)
 		}
 		records += task.Records
+		at = l.at
 	}
-	return records, ended[len(ended)-1].at.Sub(began[0].at), nil
+	if at.IsZero() {
+		return 0, at, fmt.Errorf("%s has not said that it restored anything: %s", i.name, i.tail())
+	}
+	return records, at, nil
 }
 
 // drained is the exit code of an instance that has left after handing everything over.

@@ -13,7 +13,7 @@ import org.apache.kafka.streams.KafkaStreams;
 
 /**
  * Runs a job until SIGTERM: {@code Peer JOB SETTINGS INPUT OUTPUT EXPECT}. SETTINGS is a file with properties of
- * Kafka Streams. It prints one line for each thing that the benchmark waits for: running, restored, processed (when
+ * Kafka Streams. It prints one line for each thing that the benchmark waits for: running (again after each assignment), restored, learned, processed (when
  * EXPECT records are, unless that is 0), closing, closed, failed. It leaves the group when it is stopped: Kafka Streams
  * by itself would let the others wait for the end of its session.
  */
@@ -30,15 +30,16 @@ public final class Peer {
         KafkaStreams streams = new KafkaStreams(Jobs.of(args[0], args[2], args[3]), settings);
         streams.setStateListener((now, before) -> {
             if (now == KafkaStreams.State.RUNNING) {
-                say("running");
+                say("running active=" + active(streams));
             } else if (now == KafkaStreams.State.ERROR) {
                 say("failed");
             }
         });
         streams.setGlobalStateRestoreListener(new Restores());
+        streams.setStandbyUpdateListener(new WarmUps());
         CountDownLatch closed = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            say("closing active=" + streams.metadataForLocalThreads().stream().mapToInt(thread -> thread.activeTasks().size()).sum());
+            say("closing active=" + active(streams));
             boolean clean = streams.close(CloseOptions.timeout(CLOSE_LIMIT)
                 .withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP));
             say("closed clean=" + clean);
@@ -54,6 +55,10 @@ public final class Peer {
     static void say(String line) {
         System.out.println(line);
         System.out.flush();
+    }
+
+    private static int active(KafkaStreams streams) {
+        return streams.metadataForLocalThreads().stream().mapToInt(thread -> thread.activeTasks().size()).sum();
     }
 
     private static Properties load(Path file) throws IOException {
