@@ -121,13 +121,15 @@ func (o *subscribeOperator) process(m *message) error {
 		}
 		s.version = versionOf(m.value.raw)
 	}
-	send := func(key []byte, what instruction) {
+	send := func(key []byte, what instruction) error {
 		s.what = what
-		o.send(m, key, &s)
+		return o.send(m, key, &s)
 	}
 	moved := was != nil && !bytes.Equal(was, now)
 	if moved {
-		send(was, unsubscribe)
+		if err := send(was, unsubscribe); err != nil {
+			return err
+		}
 	}
 	switch {
 	case now == nil && !m.value.null && o.kind == inner:
@@ -136,9 +138,9 @@ func (o *subscribeOperator) process(m *message) error {
 	case now == nil && (!m.value.null || !m.old.null):
 		return o.next.process(m) // it needs no answer; those on their way do not count any more
 	case now != nil && !moved && o.kind == inner:
-		send(now, subscribe)
+		return send(now, subscribe)
 	case now != nil:
-		send(now, subscribeAndTell)
+		return send(now, subscribeAndTell)
 	}
 	return nil
 }
@@ -161,17 +163,21 @@ func (s *subscribeStep) foreign(p *Processor, m *message, row datum) ([]byte, er
 	return key.raw, nil
 }
 
-func (o *subscribeOperator) send(m *message, key []byte, s *subscription) {
-	o.p.write(m, o.topic, -1, key, s.append(o.p.slabs.bytes(subscriptionLen + len(s.key))[:0]))
+func (o *subscribeOperator) send(m *message, key []byte, s *subscription) error {
+	return o.p.write(m, o.topic, -1, key, s.append(o.p.slabs.bytes(subscriptionLen + len(s.key))[:0]))
 }
 
-// write adds a record to what the present one writes.
-func (p *Processor) write(m *message, topic string, partition int32, key, value []byte) {
+// write adds a record to what the present one writes, unless it would be too large.
+func (p *Processor) write(m *message, topic string, partition int32, key, value []byte) error {
+	if err := p.Limits.oversized(sizeOf(key, value, m.source.Headers), topic, "the record for topic", topic); err != nil {
+		return fault{err}
+	}
 	r := p.slabs.record()
 	r.Topic, r.Partition, r.Key, r.Value = topic, partition, key, value
 	r.Headers, r.Timestamp = m.source.Headers, time.UnixMilli(m.ts)
 	p.Out++
 	p.pending = append(p.pending, r)
+	return nil
 }
 
 // answerStep keeps the subscriptions to the rows of a table, and answers them.
@@ -229,7 +235,7 @@ func (o *answerOperator) process(m *message) error {
 		if value != nil {
 			m.ts = max(m.ts, found.ts)
 		}
-		o.answer(m, &s, value)
+		return o.answer(m, &s, value)
 	}
 	return nil
 }
@@ -244,9 +250,9 @@ func (o *answerOperator) bytes(d *datum) ([]byte, error) {
 	return d.raw, nil
 }
 
-func (o *answerOperator) answer(m *message, s *subscription, value []byte) {
+func (o *answerOperator) answer(m *message, s *subscription, value []byte) error {
 	p, a := o.rows.p, answer{version: s.version, value: value, quiet: s.what == subscribe}
-	p.write(m, o.topic, s.partition, p.slabs.copy(s.key), a.append(p.slabs.bytes(answerLen + len(value))[:0]))
+	return p.write(m, o.topic, s.partition, p.slabs.copy(s.key), a.append(p.slabs.bytes(answerLen + len(value))[:0]))
 }
 
 // appendForeign appends what the index entries of a foreign key begin with.
@@ -277,8 +283,8 @@ func (o *answerChange) process(m *message) error {
 			return false
 		}
 		s.what = subscribeAndTell // the row is not new any more
-		o.answer(m, &s, value)
-		return true
+		bad = o.answer(m, &s, value)
+		return bad == nil
 	})
 	if bad != nil {
 		return bad

@@ -35,14 +35,15 @@ func (o *regroupOperator) process(m *message) error {
 		return err
 	}
 	if was != nil && now != nil && bytes.Equal(was, now) {
-		o.p.write(m, o.topic, -1, now, appendChange(nil, value, old))
-		return nil
+		return o.p.write(m, o.topic, -1, now, appendChange(nil, value, old))
 	}
 	if was != nil {
-		o.p.write(m, o.topic, -1, was, appendChange(nil, nil, old))
+		if err := o.p.write(m, o.topic, -1, was, appendChange(nil, nil, old)); err != nil {
+			return err
+		}
 	}
 	if now != nil {
-		o.p.write(m, o.topic, -1, now, appendChange(nil, value, nil))
+		return o.p.write(m, o.topic, -1, now, appendChange(nil, value, nil))
 	}
 	return nil
 }
