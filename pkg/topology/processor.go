@@ -164,10 +164,21 @@ func (c *chain) process(rec *kgo.Record) error {
 	m, before := &c.m, c.p.mark()
 	m.source, m.ts = rec, rec.Timestamp.UnixMilli()
 	var err error
-	if m.key, err = c.seg.key.read(rec.Key, c.deepKey); err != nil {
+	// Without a codec the datum is not copied once more: that shows, as it is done for each record.
+	if k := &c.seg.key; k.Codec == nil {
+		m.key, err = decodeDatum(k.Format, rec.Key, c.deepKey)
+	} else {
+		m.key, err = k.read(rec.Key, c.deepKey)
+	}
+	if err != nil {
 		return c.failed(before, fault{fmt.Errorf("key: %w", err)})
 	}
-	if m.value, err = c.seg.value.read(rec.Value, c.deepValue); err != nil {
+	if v := &c.seg.value; v.Codec == nil {
+		m.value, err = decodeDatum(v.Format, rec.Value, c.deepValue)
+	} else {
+		m.value, err = v.read(rec.Value, c.deepValue)
+	}
+	if err != nil {
 		return c.failed(before, fault{fmt.Errorf("value: %w", err)})
 	}
 	if err := c.first.process(m); err != nil {
