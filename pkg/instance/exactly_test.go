@@ -297,6 +297,9 @@ func testExactlyOnceInChaos(t *testing.T, version int16, seed uint64, steps int,
 	for _, name := range c.names {
 		c.await(name+" takes part", func() bool { return c.workers[name].Status().Member != "" })
 	}
+	if _, _, err := c.client.ProducerID(context.Background()); err != nil { // the first fault may be one of these requests
+		t.Fatal(err)
+	}
 	stop := c.generate()
 	for range steps {
 		c.step()
@@ -331,7 +334,11 @@ func (c *chaos) generate() (stop func()) {
 			for range 15 {
 				w := fmt.Sprintf("word-%d", c.total()%37)
 				c.sent[w]++
-				c.client.Produce(context.Background(), &kgo.Record{Topic: c.app + "-in", Key: []byte(w), Value: []byte(w)}, nil)
+				c.client.Produce(context.Background(), &kgo.Record{Topic: c.app + "-in", Key: []byte(w), Value: []byte(w)}, func(_ *kgo.Record, err error) {
+					if err != nil {
+						c.t.Errorf("sending: %v", err)
+					}
+				})
 			}
 			if err := c.client.Flush(context.Background()); err != nil {
 				c.t.Error(err)
