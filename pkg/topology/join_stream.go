@@ -64,8 +64,9 @@ func (o *streamJoinSide) process(m *message) error {
 	case m.key.null:
 		o.p.NullKeys++
 		return nil
-	case m.ts < 0:
-		return fault{fmt.Errorf("timestamp %d is before 1970: joins begin there", m.ts)}
+	}
+	if err := window.CheckTime(m.ts); err != nil {
+		return fault{err}
 	}
 	if err := m.key.encode(o.side.spec.Key, &o.p.slabs); err != nil {
 		return fault{fmt.Errorf("key: %w", err)}

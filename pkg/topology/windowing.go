@@ -135,8 +135,8 @@ func (w *windowing) begin(m *message) (clock window.Clock, ok bool, err error) {
 		w.folding.p.NullKeys++
 		return clock, false, nil
 	}
-	if m.ts < 0 {
-		return clock, false, fault{fmt.Errorf("timestamp %d is before 1970: windows begin there", m.ts)}
+	if err := window.CheckTime(m.ts); err != nil {
+		return clock, false, fault{err}
 	}
 	if err := m.key.encode(w.spec.Key, &w.folding.p.slabs); err != nil {
 		return clock, false, fault{fmt.Errorf("key: %w", err)}

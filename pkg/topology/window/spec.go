@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -92,5 +93,19 @@ func (s Spec) Expiry(streamTime int64) int64 {
 	return end - s.Retain
 }
 
-// MaxSize bounds sizes, graces and retention, in ms: a hundred years, so that no sum of them and of a timestamp overflows.
-const MaxSize = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
+// Bounds within which no sum of times overflows, in ms.
+const (
+	MaxSize = 100 * 365 * 24 * int64(time.Hour/time.Millisecond) // of sizes, graces and retention: a hundred years
+	MaxTime = math.MaxInt64 / 2                                  // of timestamps
+)
+
+// CheckTime reports a timestamp that windows and joins cannot take.
+func CheckTime(ts int64) error {
+	switch {
+	case ts < 0:
+		return fmt.Errorf("timestamp %d is before 1970: windows and joins begin there", ts)
+	case ts > MaxTime:
+		return fmt.Errorf("timestamp %d is too far in the future: windows and joins take up to %d", ts, int64(MaxTime))
+	}
+	return nil
+}
