@@ -280,7 +280,9 @@ func TestReadsEndByPosition(t *testing.T) {
 // abort leaves control records, without keys of ours, at the end of partition 0.
 func abort(t *testing.T, brokers []string, topic string) {
 	t.Helper()
-	cl := client(t, brokers, kgo.TransactionalID(topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(topic))
+	check(t, err)
+	defer cl.Close()
 	check(t, cl.BeginTransaction())
 	check(t, cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte("other/x")}).FirstErr())
 	check(t, cl.EndTransaction(t.Context(), kgo.TryAbort))
@@ -473,5 +475,20 @@ func testLatest(t *testing.T, brokers []string) {
 	}
 	if cursor := <-latest.my; cursor.cursor.next != before {
 		t.Errorf("read from %d on again", cursor.cursor.next)
+	}
+}
+
+// A write that brokers got and did not answer ends with its context: an instance that is to stop does not wait for them.
+func TestWriteEndsThoughBrokersAreGone(t *testing.T) {
+	c := fake(t)
+	b, _ := bus(t, c.ListenAddrs())
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, errors.New("gone"), true // the connection ends without an answer
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := b.PutStatus(ctx, Status{Instance: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the write ended with %v, want the context's end", err)
 	}
 }

@@ -21,6 +21,9 @@ func Opts() []kgo.Opt {
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.ProducerLinger(0),
+		// The last word of each instance counts, so one more of the same does no harm; but who ends must not wait for brokers
+		// that are gone, as the client else does for what is on its way.
+		kgo.AllowIdempotentProduceCancellation(),
 		kgo.MetadataMinAge(100 * time.Millisecond), // the topic may have been created a moment ago
 	}
 }
