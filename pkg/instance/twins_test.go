@@ -1,0 +1,303 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/config"
+	"github.com/streamworker/streamworker/pkg/group/assign"
+	"github.com/streamworker/streamworker/pkg/topology"
+)
+
+// twins are two applications that do the same with the same input: one instance that nothing happens to, and several that
+// all kinds of things happen to.
+type twins struct {
+	*bench      // the one that things happen to
+	calm        *bench
+	cluster     *kfake.Cluster
+	rnd         *rand.Rand
+	topology    *topology.Topology // of the disturbed one
+	inputs      []string
+	workers     map[string]*worker
+	plugs       map[string]context.CancelFunc // of the networks of instances
+	disks       map[string]*vfs.MemFS
+	undisturbed *worker
+}
+
+const twinPartitions = 3
+
+func newTwins(t *testing.T, file string, seed uint64) *twins {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SleepOutOfOrder(), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "500"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	var out io.Writer = io.Discard
+	if f := os.Getenv("STREAMWORKER_TEST_LOG"); f != "" {
+		file, err := os.Create(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		out = file
+	}
+	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ProducerLinger(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	app := func(name string) *bench {
+		return &bench{t: t, guarantee: config.ExactlyOnce, file: file, app: name, brokers: cluster.ListenAddrs(), dir: t.TempDir(), client: cl,
+			sent: map[string]int64{}, log: log.With("app", name)}
+	}
+	w := &twins{
+		bench: app("rough"), calm: app("calm"), cluster: cluster, rnd: rand.New(rand.NewPCG(seed, 0)),
+		workers: map[string]*worker{}, plugs: map[string]context.CancelFunc{}, disks: map[string]*vfs.MemFS{},
+	}
+	w.mayAbort = true
+	w.calm.disk = vfs.NewMem()
+	topics := w.parse(w.calm).topics
+	parsed := w.parse(w.bench)
+	w.topology, w.inputs = parsed.topology, parsed.inputs
+	topics = slices.Concat(topics, parsed.topics, w.inputs, []string{parsed.topology.Globals[0].Topic})
+	if _, err := kadm.NewClient(cl).CreateTopics(context.Background(), twinPartitions, 1, nil, topics...); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+type parsedTwin struct {
+	topology       *topology.Topology
+	inputs, topics []string // topics are those of results
+}
+
+func (w *twins) parse(b *bench) (p parsedTwin) {
+	b.t.Helper()
+	cfg, err := config.Parse("operators.yaml", []byte(fmt.Sprintf(b.file, b.app, b.brokers[0], b.guarantee)), nil, config.Overrides{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p.topology = cfg.Topology
+	for _, s := range cfg.Topology.Subtopologies {
+		for _, in := range s.Sources {
+			if !in.Internal && !slices.Contains(p.inputs, in.Topic) {
+				p.inputs = append(p.inputs, in.Topic)
+			}
+		}
+		for _, to := range s.Sinks {
+			if !to.Internal {
+				p.topics = append(p.topics, to.Topic)
+			}
+		}
+	}
+	return p
+}
+
+// run starts the instance of a name on the disk that it had, or on an empty one.
+func (w *twins) run(name string) {
+	if w.disks[name] == nil {
+		w.disks[name] = vfs.NewCrashableMem()
+	}
+	ctx, pull := context.WithCancel(context.Background())
+	w.t.Cleanup(pull)
+	w.disk, w.plugs[name] = w.disks[name], pull
+	w.dialer = func(dialing context.Context, network, host string) (net.Conn, error) {
+		if ctx.Err() != nil {
+			return nil, syscall.ECONNREFUSED
+		}
+		conn, err := (&net.Dialer{}).DialContext(dialing, network, host)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	w.workers[name] = w.start(name)
+}
+
+// crash ends an instance as kill -9 or a power failure do: nothing is sent any more, and what was not synced is on the disk or is
+// not. With lost, the disk is gone.
+func (w *twins) crash(name string, lost bool) {
+	w.plugs[name]()
+	disk := w.disks[name].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rnd.IntN(101), RNG: w.rnd})
+	w.workers[name].Stop(config.Keep) // it can tell nobody
+	if w.disks[name] = disk; lost {
+		w.disks[name] = nil
+	}
+}
+
+// send produces records, as many at once as there are.
+func (w *twins) send(records []*kgo.Record) {
+	w.t.Helper()
+	if err := w.client.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// awaitDone waits until both have committed all records of these topics.
+func (w *twins) awaitDone(topics ...string) {
+	w.t.Helper()
+	for _, b := range []*bench{w.calm, w.bench} {
+		b.await(b.app+" is done", func() bool { return b.behind(topics) == "" })
+	}
+}
+
+// behind names a partition that has records which are not committed; "": there is none.
+func (b *bench) behind(topics []string) string {
+	b.t.Helper()
+	adm := kadm.NewClient(b.client)
+	done, err := adm.FetchOffsets(context.Background(), b.app)
+	if err != nil {
+		return err.Error()
+	}
+	for _, topic := range topics {
+		last := map[int32]int64{}
+		for _, r := range b.committed(topic) {
+			last[r.Partition] = r.Offset
+		}
+		for p, at := range last {
+			if o, ok := done.Lookup(topic, p); !ok || o.At <= at {
+				return fmt.Sprintf("%s[%d]: %d of %d", topic, p, o.At, at)
+			}
+		}
+	}
+	return ""
+}
+
+// committed are all committed records of a topic, those of each partition in order.
+func (b *bench) committed(topic string) (records []*kgo.Record) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ends, err := kadm.NewClient(b.client).ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	starts, err := kadm.NewClient(b.client).ListStartOffsets(ctx, topic)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	left, from := map[int32]int64{}, map[int32]kgo.Offset{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if start, _ := starts.Lookup(topic, o.Partition); o.Offset > start.Offset {
+			left[o.Partition], from[o.Partition] = o.Offset, kgo.NewOffset().At(start.Offset)
+		}
+	})
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer cl.Close()
+	for len(left) > 0 && ctx.Err() == nil {
+		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if r.Offset+1 >= left[r.Partition] {
+				delete(left, r.Partition)
+			}
+			if !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
+		})
+	}
+	if len(left) > 0 {
+		b.t.Fatalf("%s does not come to its end: %v", topic, left)
+	}
+	slices.SortStableFunc(records, func(a, b *kgo.Record) int { return int(a.Partition - b.Partition) })
+	return records
+}
+
+// awaitQuiet waits until both have worked all off that is in their inputs and repartition topics.
+func (w *twins) awaitQuiet() {
+	w.t.Helper()
+	for _, b := range []*bench{w.calm, w.bench} {
+		var topics []string
+		for _, s := range w.parse(b).topology.Subtopologies {
+			for _, in := range s.Sources {
+				topics = append(topics, in.Topic)
+			}
+		}
+		left, quiet := "", 0
+		b.await(b.app+" is quiet: "+left, func() bool {
+			if left = b.behind(topics); left != "" {
+				quiet = 0
+				return false
+			}
+			quiet++ // what was looked at first may have written to what was looked at last
+			return quiet > len(topics)
+		})
+	}
+}
+
+// rows are those of a store by partition and key, as its changelog has them.
+func (b *bench) changelog(topic string) map[string]string {
+	rows := map[string]string{}
+	for _, r := range b.committed(topic) {
+		if key := fmt.Sprintf("%d %x", r.Partition, r.Key); r.Value == nil {
+			delete(rows, key)
+		} else {
+			rows[key] = fmt.Sprintf("%x", r.Value)
+		}
+	}
+	return rows
+}
+
+// held are the rows of a store as instances have them that run its tasks.
+func (w *twins) held(sub int32, store string) map[string]string {
+	w.t.Helper()
+	rows := map[string]string{}
+	for p := range int32(twinPartitions) {
+		for _, name := range slices.Sorted(maps.Keys(w.workers)) {
+			view, err := w.workers[name].View(assign.TaskID{Subtopology: sub, Partition: p}, false)
+			if err != nil {
+				continue
+			}
+			it, err := view.AppliedRange(store, nil, nil)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for it.Next() {
+				rows[fmt.Sprintf("%d %x", p, it.Key())] = fmt.Sprintf("%x", it.Value())
+			}
+			if err := it.Close(); err != nil || it.Err() != nil {
+				w.t.Fatal(err, it.Err())
+			}
+		}
+	}
+	return rows
+}
+
+// different describes how two maps differ, "" if they do not.
+func different(got, want map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if v, ok := got[k]; v != want[k] {
+			out = append(out, fmt.Sprintf("%s: %q (there: %v), want %q", k, v, ok, want[k]))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[k]; !ok {
+			out = append(out, fmt.Sprintf("%s: %q, want none", k, got[k]))
+		}
+	}
+	if n := len(out); n > 10 {
+		out = append(out[:10], fmt.Sprintf("and %d more", n-10))
+	}
+	return strings.Join(out, "\n  ")
+}
