@@ -28,16 +28,15 @@ import (
 // twins are two applications that do the same with the same input: one instance that nothing happens to, and several that
 // all kinds of things happen to.
 type twins struct {
-	*bench      // the one that things happen to
-	calm        *bench
-	cluster     *kfake.Cluster
-	rnd         *rand.Rand
-	topology    *topology.Topology // of the disturbed one
-	inputs      []string
-	workers     map[string]*worker
-	plugs       map[string]context.CancelFunc // of the networks of instances
-	disks       map[string]*vfs.MemFS
-	undisturbed *worker
+	*bench   // the one that things happen to
+	calm     *bench
+	cluster  *kfake.Cluster
+	rnd      *rand.Rand
+	topology *topology.Topology // of the disturbed one
+	inputs   []string
+	workers  map[string]*worker
+	plugs    map[string]context.CancelFunc // of the networks of instances
+	disks    map[string]*vfs.MemFS
 }
 
 const twinPartitions = 3
@@ -74,6 +73,7 @@ func newTwins(t *testing.T, file string, seed uint64) *twins {
 	}
 	w.mayAbort = true
 	w.calm.disk = vfs.NewMem()
+	w.calm.file = strings.NewReplacer("session_timeout: 2s", "session_timeout: 30s", "_timeout: 5s", "_timeout: 60s", "_timeout: 3s", "_timeout: 60s").Replace(file)
 	topics := w.parse(w.calm).topics
 	parsed := w.parse(w.bench)
 	w.topology, w.inputs = parsed.topology, parsed.inputs
@@ -245,7 +245,7 @@ func (w *twins) awaitQuiet() {
 	}
 }
 
-// rows are those of a store by partition and key, as its changelog has them.
+// changelog is what one has: the rows of its store by partition and key.
 func (b *bench) changelog(topic string) map[string]string {
 	rows := map[string]string{}
 	for _, r := range b.committed(topic) {

@@ -49,6 +49,9 @@ func (c *cutter) windowOf(node yamlnode.Node) (w *window.Spec, late *sinkStep) {
 	case w.Kind == window.Hopping && advance > w.Size:
 		every.Errorf("", "%s is longer than the window: records would fall in between", yamlnode.FormatDuration(time.Duration(advance)*time.Millisecond))
 		return nil, nil
+	case w.Kind == window.Hopping && advance > 0 && w.Size/advance > window.MaxOverlap:
+		every.Errorf("", "each record would be in %d windows, more than %d", w.Size/advance, window.MaxOverlap)
+		return nil, nil
 	case w.Kind == window.Hopping:
 		w.Advance = advance
 	}

@@ -99,6 +99,9 @@ const (
 	MaxTime = math.MaxInt64 / 2                                  // of timestamps
 )
 
+// MaxOverlap bounds how many hopping windows a record may be in: each is a row to be written.
+const MaxOverlap = 100_000
+
 // CheckTime reports a timestamp that windows and joins cannot take.
 func CheckTime(ts int64) error {
 	switch {
