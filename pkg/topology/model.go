@@ -79,6 +79,7 @@ type StoreSpec struct {
 	Key, Value Format
 	Window     *window.Spec // keys of rows have a window, see window.Spec.ParseRow and window.Result; nil: they have none
 	Layout     Layout       // of rows without a window
+	Of         string       // what the rows are, beyond their format, e.g. "count"; part of the definition
 }
 
 // Layout says what the rows of a store are.

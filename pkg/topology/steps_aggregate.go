@@ -131,6 +131,9 @@ func (c *cutter) result(s *aggregateStep, f *aggregateFields) bool {
 	if s.out = s.store.Value; s.name == "count_distinct" {
 		s.out = Int
 	}
+	if s.store.Of = s.name; s.folded != s.store.Value {
+		s.store.Of += " of " + s.folded.String()
+	}
 	return ok
 }
 

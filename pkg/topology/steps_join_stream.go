@@ -1,6 +1,9 @@
 package topology
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
@@ -20,6 +23,9 @@ func (c *cutter) joinStream(j joined, with *flow, f *joinFields, at yamlnode.Nod
 		s.with = c.repartitioned(with, name+"-other", c.joinMode(j.kind == outer))
 	}
 	s.mine, s.its = c.bufferOf(name+"-this", c.key, c.value), c.bufferOf(name+"-other", with.key, with.value)
+	duration := func(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+	s.mine.Of = fmt.Sprintf("%s join of streams, %s before and %s after", joinKinds[j.kind], duration(s.before), duration(s.after))
+	s.its.Of = s.mine.Of
 	for _, spec := range []StoreSpec{s.mine, s.its} {
 		if !c.checkName(spec, RepartitionTopic(c.app, spec.Name), f.store, at) {
 			c.ok = false
