@@ -51,6 +51,8 @@ type StoreSpec struct {
 	Changelog string        // topic
 	TopicID   [16]byte      // of the changelog
 	Retention time.Duration // delete.retention.ms of the changelog: older state is rebuilt; 0: unknown, no limit
+	// Definition says what the rows are. State that was written under another one is not opened; "": any is taken.
+	Definition string
 }
 
 func (c *Config) ensureDefaults() error {

@@ -62,10 +62,10 @@ type unusableError struct{ reason string }
 func (e *unusableError) Error() string { return e.reason }
 
 // environment holds the errors that say nothing about the state itself: it may be fine once they are
-// gone.
+// gone, or the topology is as before.
 var environment = []error{
 	fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
-	syscall.ENOMEM, syscall.EIO, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
+	syscall.ENOMEM, syscall.EIO, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR, ErrRedefined,
 }
 
 // unusable returns why the state that gave this error at opening has to be set aside, "" if it need not be.

@@ -25,6 +25,7 @@ type Engine struct {
 	blocks      *pebble.Cache
 	files       *pebble.FileCache
 	rows        budget
+	stored      []StoredStore // found at the start
 	compactions *compactions
 
 	unflushed atomic.Int64  // bytes applied and not flushed, all databases

@@ -16,6 +16,9 @@ var (
 	// the DB: that sets the state aside, and the next Open starts empty.
 	ErrCorrupt = errors.New("state: corrupt")
 
+	// ErrRedefined is returned by Open when a store's rows on disk are of another definition than is asked for.
+	ErrRedefined = errors.New("state: store has another definition")
+
 	// ErrDiscarded is returned by Apply for changes that Discard or Reset has dropped.
 	ErrDiscarded = errors.New("state: changes were discarded")
 

@@ -11,6 +11,7 @@ import (
 //
 //	0x0000 'f'               format and task name: the mark that the database is ours
 //	0x0000 'c' <store name>  the store's checkpoint and its number
+//	0x0000 'd' <store name>  the store's definition; missing if it was written by a version that did not know of it
 //	<number> <key>           the store's rows; numbers from 1, two bytes, big-endian
 //
 // A store keeps its number for good, so that stores can be added to a topology and taken away.
@@ -23,10 +24,16 @@ var (
 	formatKey           = []byte{0, 0, 'f'}
 	checkpointKeyPrefix = []byte{0, 0, 'c'}
 	checkpointKeyEnd    = []byte{0, 0, 'c' + 1}
+	definitionKeyPrefix = []byte{0, 0, 'd'}
+	definitionKeyEnd    = []byte{0, 0, 'd' + 1}
 )
 
 func checkpointKey(store string) []byte {
 	return append(checkpointKeyPrefix[:len(checkpointKeyPrefix):len(checkpointKeyPrefix)], store...)
+}
+
+func definitionKey(store string) []byte {
+	return append(definitionKeyPrefix[:len(definitionKeyPrefix):len(definitionKeyPrefix)], store...)
 }
 
 func storePrefix(number uint16) []byte { return binary.BigEndian.AppendUint16(nil, number) }

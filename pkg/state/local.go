@@ -19,6 +19,16 @@ type LocalTask struct {
 	Time     time.Time // the earliest at which one of its stores was up to date; older than delete.retention.ms: of no use
 }
 
+// StoredStore is a store on disk with rows.
+type StoredStore struct {
+	Task, Store string
+	TopicID     [16]byte // of the changelog
+	Definition  string   // of the rows; "": a version wrote them that did not know of it
+}
+
+// Stored returns the stores on disk, as the engine has found them when it was made, in order of task and store.
+func (e *Engine) Stored() []StoredStore { return e.stored }
+
 // Local returns the closed state on disk in order of the task's name. It reads memory only: the disk was
 // looked at when the engine was made, and what is closed since is known.
 func (e *Engine) Local() []LocalTask {
@@ -74,13 +84,14 @@ func (e *Engine) scan() (map[string]LocalTask, error) {
 	for range scanners {
 		wg.Go(func() {
 			for task := range work {
-				l, err := e.inspect(task)
+				l, stores, err := e.inspect(task)
 				if err != nil {
 					e.log.Warn("state on disk cannot be read; opening the task will tell more", "task", task, "error", err)
 				}
 				if l.Task != "" {
 					mu.Lock()
 					found[task] = l
+					e.stored = append(e.stored, stores...)
 					mu.Unlock()
 				}
 			}
@@ -91,29 +102,35 @@ func (e *Engine) scan() (map[string]LocalTask, error) {
 	}
 	close(work)
 	wg.Wait()
+	slices.SortFunc(e.stored, func(a, b StoredStore) int { return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Store, b.Store)) })
 	return found, nil
 }
 
 // inspect reads the checkpoints of a closed database without changing anything.
-func (e *Engine) inspect(task string) (LocalTask, error) {
+func (e *Engine) inspect(task string) (LocalTask, []StoredStore, error) {
 	dir := e.taskDir(task)
 	if info, err := e.fs.Stat(dir); err != nil || !info.IsDir() {
-		return LocalTask{}, err
+		return LocalTask{}, nil, err
 	}
 	opts := e.options(task, e.log.With("task", task), func(error) {})
 	opts.ReadOnly = true
 	opts.ErrorIfNotExists = true
 	p, err := pebble.Open(dir, opts)
 	if errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) {
-		return LocalTask{}, nil // the process ended while making it
+		return LocalTask{}, nil, nil // the process ended while making it
 	}
 	if err != nil {
-		return LocalTask{}, err
+		return LocalTask{}, nil, err
 	}
 	known, err := readCheckpoints(p, task)
+	definitions, derr := readDefinitions(p)
 	list := make([]checkpoint, 0, len(known))
-	for _, c := range known {
+	var stores []StoredStore
+	for name, c := range known {
 		list = append(list, c)
+		if c.position > 0 {
+			stores = append(stores, StoredStore{Task: task, Store: name, TopicID: c.topicID, Definition: definitions[name]})
+		}
 	}
-	return localTask(task, list), errors.Join(err, p.Close())
+	return localTask(task, list), stores, errors.Join(err, derr, p.Close())
 }

@@ -27,6 +27,7 @@ func (e *Engine) openDB(task, dir string, specs []StoreSpec) (*DB, error) {
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
+	e.applied(d.mu.unflushed, false)
 	for _, s := range d.stores {
 		s.rows = newRows(&e.rows, &d.applied)
 	}
@@ -60,6 +61,10 @@ func (d *DB) load() error {
 	if err != nil {
 		return err
 	}
+	definitions, err := readDefinitions(d.pebble)
+	if err != nil {
+		return err
+	}
 	if known == nil {
 		if err := d.pebble.Set(formatKey, []byte(formatTag+d.task), pebble.NoSync); err != nil {
 			return err
@@ -76,11 +81,27 @@ func (d *DB) load() error {
 			highest++
 			c = checkpoint{number: highest, topicID: spec.TopicID, asOf: d.engine.cfg.Now()}
 		}
+		if err := d.define(spec, c, definitions[spec.Name]); err != nil {
+			return err
+		}
 		d.mu.checkpoints[i] = c
 		d.stores = append(d.stores, &Store{db: d, index: i, prefix: storePrefix(c.number)})
 	}
 	d.mu.written = slices.Clone(d.mu.checkpoints)
 	return nil
+}
+
+// define records the definition of a store, unless rows of another one are there that are good.
+func (d *DB) define(spec StoreSpec, c checkpoint, was string) error {
+	if spec.Definition == "" || spec.Definition == was {
+		return nil
+	}
+	if was != "" && c.position > 0 && c.stale(spec, d.engine.cfg.Now()) == "" {
+		return fmt.Errorf("%w: store %s of task %s in %s was written as %q and is to be read as %q: give the store another name, or start it anew by streamworker reset --store %s",
+			ErrRedefined, spec.Name, d.task, d.dir, was, spec.Definition, spec.Name)
+	}
+	d.mu.unflushed += int64(len(spec.Definition)) // the DB is not open yet: nobody else reads it
+	return d.pebble.Set(definitionKey(spec.Name), []byte(spec.Definition), pebble.NoSync)
 }
 
 // dropStale empties the stores whose checkpoint is not good any more.
@@ -114,20 +135,36 @@ func readCheckpoints(p *pebble.DB, task string) (map[string]checkpoint, error) {
 	if got != formatTag+task {
 		return nil, &unusableError{fmt.Sprintf("it was written by another version or for another task (its mark is %q)", got)}
 	}
-	it, err := p.NewIter(&pebble.IterOptions{LowerBound: checkpointKeyPrefix, UpperBound: checkpointKeyEnd})
-	if err != nil {
-		return nil, err
-	}
 	known := make(map[string]checkpoint)
-	for it.First(); it.Valid(); it.Next() {
-		name := string(it.Key()[len(checkpointKeyPrefix):])
-		c, err := decodeCheckpoint(it.Value())
+	return known, eachNamed(p, checkpointKeyPrefix, checkpointKeyEnd, func(name string, value []byte) error {
+		c, err := decodeCheckpoint(value)
 		if err != nil {
-			return nil, errors.Join(&unusableError{fmt.Sprintf("store %s: %v", name, err)}, it.Close())
+			return &unusableError{fmt.Sprintf("store %s: %v", name, err)}
 		}
 		known[name] = c
+		return nil
+	})
+}
+
+// readDefinitions returns the definitions of the stores that have one.
+func readDefinitions(p *pebble.DB) (map[string]string, error) {
+	known := make(map[string]string)
+	return known, eachNamed(p, definitionKeyPrefix, definitionKeyEnd, func(name string, value []byte) error {
+		known[name] = string(value)
+		return nil
+	})
+}
+
+// eachNamed calls f for the entries from prefix to end, which are named after stores.
+func eachNamed(p *pebble.DB, prefix, end []byte, f func(name string, value []byte) error) error {
+	it, err := p.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: end})
+	if err != nil {
+		return err
 	}
-	return known, it.Close()
+	for it.First(); it.Valid() && err == nil; it.Next() {
+		err = f(string(it.Key()[len(prefix):]), it.Value())
+	}
+	return errors.Join(err, it.Close())
 }
 
 // checkEmpty refuses a database without our mark that has anything in it.
