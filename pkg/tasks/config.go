@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"slices"
 	"time"
@@ -185,4 +186,21 @@ func (s *Subtopology) changelogs(t assign.TaskID) []TopicPartition {
 		out[i] = TopicPartition{Topic: s.Stores[i].Changelog, Partition: t.Partition}
 	}
 	return out
+}
+
+// storesID tells the stores of a subtopology and their order from others; 0: there are none.
+func (s *Subtopology) storesID() uint32 {
+	if len(s.Stores) == 0 {
+		return 0
+	}
+	h := fnv.New32a()
+	for i := range s.Stores {
+		_, _ = fmt.Fprintln(h, s.Stores[i].Changelog) // never fails
+	}
+	return h.Sum32()
+}
+
+// keeps reports whether the positions of a token are those of the stores of s.
+func (s *Subtopology) keeps(tok *handover.Token) bool {
+	return len(tok.Positions) == len(s.Stores) && (tok.Stores == 0 || tok.Stores == s.storesID())
 }

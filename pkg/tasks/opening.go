@@ -45,13 +45,14 @@ func (m *Manager) tokenFound(s *slot, t *task, st handover.TaskState, c committe
 	}
 	m.notePhase(s, handover.Opening)
 	s.phase = handover.Opening
-	positions := tok.Positions
-	if len(positions) != len(s.sub.Stores) {
-		m.failed(t, fmt.Errorf("the release of task %s names %d stores, this instance's topology has %d: do all instances run the same file?",
-			s.id, len(positions), len(s.sub.Stores)))
+	if !s.sub.keeps(tok) {
+		// The former owner runs another version of the file, with other stores. It has released the task, so all that it has
+		// written is in the changelogs: their ends are asked for, as for a task that nobody released.
+		m.log.Info("the task was released by an instance with other stores; its state is read to the changelogs' ends", "task", s.id.String())
+		m.beginOpening(s, m.machine.Task(s.id))
 		return
 	}
-	m.restore(s, t, st.Epoch, c, positions, newTakeover(s, tok))
+	m.restore(s, t, st.Epoch, c, tok.Positions, newTakeover(s, tok))
 }
 
 // newTakeover begins to measure the start of a task that was released with the token.

@@ -117,7 +117,7 @@ func (m *Manager) sendRelease(s *slot) {
 		return
 	}
 	order, epoch, ordered := m.machine.Task(s.id).Release, s.epoch, s.ordered
-	offsets := offsetsOf(s.sub.sources(s.id), s.release.offsets, handover.Metadata{Committer: lease.Member, Token: tokenOf(order, s.release)})
+	offsets := offsetsOf(s.sub.sources(s.id), s.release.offsets, handover.Metadata{Committer: lease.Member, Token: tokenOf(order, s.sub, s.release)})
 	sent := time.Now()
 	m.async(func(ctx context.Context) {
 		outcome, err := m.cfg.Offsets.Commit(ctx, lease, offsets)
@@ -160,8 +160,8 @@ func (m *Manager) releaseRefused(s *slot, epoch uint64, refused *RefusedError) {
 }
 
 // tokenOf is what a release leaves in the committed offset.
-func tokenOf(order assign.ReleaseID, r *release) *handover.Token {
-	tok := &handover.Token{Release: order, Positions: r.positions}
+func tokenOf(order assign.ReleaseID, sub *Subtopology, r *release) *handover.Token {
+	tok := &handover.Token{Release: order, Positions: r.positions, Stores: sub.storesID()}
 	if !r.last.IsZero() {
 		tok.LastProcessedUs = r.last.UnixMicro()
 	}

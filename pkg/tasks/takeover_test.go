@@ -68,3 +68,37 @@ func leaveToken(r *rig, order assign.ReleaseID) {
 		Token:     &handover.Token{Release: order, Positions: []int64{0}, LastProcessedUs: time.Now().UnixMicro()},
 	})
 }
+
+// The former owner runs a version of the file with other stores, while it is rolled out: the positions in its token are not those
+// of the stores here.
+func TestReleasedWithOtherStores(t *testing.T) {
+	order := assign.ReleaseID{Generation: 2, Owner: "former"}
+	for name, tok := range map[string]handover.Token{
+		"more":           {Positions: []int64{1 << 40, 1 << 40}, Stores: 1},
+		"others":         {Positions: []int64{1 << 40}, Stores: 1},
+		"none":           {},
+		"more, not said": {Positions: []int64{1 << 40, 1 << 40}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, countStreams, 1).start()
+			r.plan(1, own(id(0)))
+			r.awaitPhase(id(0), handover.Running)
+			r.send(0, 10, 3)
+			r.awaitCounts()
+			r.awaitCommitted(0, 10)
+			r.plan(2, takeOf(id(0), 2, "former"))
+			r.awaitPhase(id(0), handover.Taking)
+			tok.Release, tok.LastProcessedUs = order, time.Now().UnixMicro()
+			r.ledger.write("in", 0, 10, handover.Metadata{Committer: order.Owner, Token: &tok})
+			r.awaitPhase(id(0), handover.Running)
+			r.send(0, 10, 3)
+			r.awaitCounts()
+			r.awaitCommitted(0, 20)
+			r.events.Lock()
+			defer r.events.Unlock()
+			if n := len(r.events.takeovers); n != 1 {
+				t.Errorf("%d takeovers, want 1", n)
+			}
+		})
+	}
+}

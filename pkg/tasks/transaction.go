@@ -218,7 +218,7 @@ func (m *Manager) metadataOf(c *cut) (handover.Metadata, bool) {
 			return meta, false
 		}
 		c.order = st.Release
-		meta.Token = tokenOf(st.Release, c.release)
+		meta.Token = tokenOf(st.Release, c.s.sub, c.release)
 		return meta, true
 	case st.Phase == handover.Releasing:
 		// Told to release since it was cut: its next cut carries the token.

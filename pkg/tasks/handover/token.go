@@ -14,6 +14,9 @@ import (
 type Token struct {
 	Release   assign.ReleaseID
 	Positions []int64 // per store of the task, in the topology's order: the next offset of its changelog
+	// Stores tells which stores these are, as the owner's topology has them: instances may run two versions of a file while it is
+	// rolled out. 0: the owner did not say, or there are none.
+	Stores uint32
 	// LastProcessedUs is when the owner processed its last record, in microseconds since the epoch by its
 	// own clock; 0: it never did. The taker computes the gap from it; nothing else depends on it.
 	LastProcessedUs int64
@@ -43,7 +46,7 @@ var ErrForeignMetadata = errors.New("offset metadata was not written by streamwo
 const metadataVersion = "sw1"
 
 // String is the form stored in Kafka: "sw1 <committer>", or "sw1 <committer> <generation> <owner>" after a
-// release, and for a release itself "sw1 <committer> <generation> <position,...> <last processed> <owner>". Kafka bounds it by offset.metadata.max.bytes (4096).
+// release, and for a release itself "sw1 <committer> <generation> <position,...> <last processed> <owner> <stores>". Kafka bounds it by offset.metadata.max.bytes (4096).
 func (m Metadata) String() string {
 	switch {
 	case m.Token != nil:
@@ -60,14 +63,18 @@ func (m Metadata) String() string {
 	if list == "" {
 		list = "-"
 	}
-	return fmt.Sprintf("%s %s %d %s %d %s", metadataVersion, escape(m.Committer), m.Token.Release.Generation, list,
+	text := fmt.Sprintf("%s %s %d %s %d %s", metadataVersion, escape(m.Committer), m.Token.Release.Generation, list,
 		m.Token.LastProcessedUs, escape(m.Token.Release.Owner))
+	if m.Token.Stores != 0 {
+		text += " " + strconv.FormatUint(uint64(m.Token.Stores), 16)
+	}
+	return text
 }
 
 // ParseMetadata reads what String wrote. Anything else gives ErrForeignMetadata.
 func ParseMetadata(s string) (Metadata, error) {
 	f := strings.Split(s, " ")
-	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 4 && len(f) != 6 {
+	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 4 && len(f) != 6 && len(f) != 7 {
 		return Metadata{}, fmt.Errorf("%w: %.60q", ErrForeignMetadata, s)
 	}
 	m := Metadata{Committer: unescape(f[1])}
@@ -87,6 +94,13 @@ func ParseMetadata(s string) (Metadata, error) {
 		return Metadata{}, fmt.Errorf("%w: time %q", ErrForeignMetadata, f[4])
 	}
 	t := &Token{Release: assign.ReleaseID{Generation: int32(gen), Owner: unescape(f[5])}, LastProcessedUs: last}
+	if len(f) == 7 {
+		stores, err := strconv.ParseUint(f[6], 16, 32)
+		if err != nil {
+			return Metadata{}, fmt.Errorf("%w: stores %q", ErrForeignMetadata, f[6])
+		}
+		t.Stores = uint32(stores)
+	}
 	if f[3] != "-" {
 		for p := range strings.SplitSeq(f[3], ",") {
 			n, err := strconv.ParseInt(p, 10, 64)

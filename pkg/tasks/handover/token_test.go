@@ -28,6 +28,9 @@ func TestMetadataText(t *testing.T) {
 		{handover.Metadata{Committer: "m-1", After: assign.ReleaseID{Generation: 3, Owner: "m 2"}}, "sw1 m-1 3 m%202"},
 		{handover.Metadata{Committer: "m-1", Token: token(7, "m-1", 0)}, "sw1 m-1 7 - 0 m-1"},
 		{handover.Metadata{Committer: "m-1", Token: token(7, "", 12, 0, 42)}, "sw1 m-1 7 0,42 12 %"},
+		{handover.Metadata{Committer: "m-1", Token: &handover.Token{
+			Release: assign.ReleaseID{Generation: 7, Owner: "m-1"}, Positions: []int64{5}, Stores: 0xc0ffee,
+		}}, "sw1 m-1 7 5 0 m-1 c0ffee"},
 		{
 			handover.Metadata{Committer: "héllo %", Token: token(math.MaxInt32, "a b", math.MaxInt64, math.MaxInt64)},
 			"sw1 héllo%20%25 2147483647 9223372036854775807 9223372036854775807 a%20b",
