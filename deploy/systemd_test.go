@@ -161,7 +161,7 @@ func TestUnitRestarts(t *testing.T) {
 		t.Fatalf("Restart=%s", s.one("Restart"))
 	}
 	success, never := s.codes("SuccessExitStatus"), s.codes("RestartPreventExitStatus")
-	for code, want := range map[int]bool{0: false, 1: true, 2: true, 3: false, 10: false, 11: false, 12: false, 13: false, 14: true} {
+	for code, want := range map[int]bool{0: false, 1: true, 2: true, 3: false, 10: false, 11: false, 12: false, 13: false, 14: true, 18: false} {
 		if got := code != 0 && !success[code] && !never[code]; got != want {
 			t.Errorf("exit code %d: restarts %t, want %t", code, got, want)
 		}

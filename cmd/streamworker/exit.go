@@ -13,7 +13,7 @@ import (
 )
 
 // Exit codes. exitCodesHelp is their documentation; a unit file must not restart on exitDrained,
-// exitUndrained and exitSuperseded.
+// exitUndrained, exitSuperseded and exitChanged.
 const (
 	exitOK          = 0
 	exitError       = 1
@@ -27,6 +27,7 @@ const (
 	exitCancelled   = 15
 	exitNotRunning  = 16
 	exitNoKey       = 17
+	exitChanged     = 18
 	exitInterrupted = 130
 )
 
@@ -45,9 +46,10 @@ const exitCodesHelp = `Exit codes of all commands:
    15  leave --wait: the leave was cancelled
    16  leave, status, stop, probe, query: no instance is running on this host with this state directory
    17  query: nothing is stored for the key
+   18  run: the topology was changed, and cannot go on from the stores, or beside the instances, that are there
   130  ended at once by a second Ctrl-C, or by Ctrl-C while waiting
 
-A supervisor should restart run after 1, 2, 14 and signals, not after 0, 10, 11 and 12.`
+A supervisor should restart run after 1, 2, 14 and signals, not after 0, 10, 11, 12 and 18.`
 
 var (
 	// errUndrained is returned by leave --wait when an instance left with tasks not handed over.
@@ -83,6 +85,8 @@ func exitCode(err error) int {
 		return exitSuperseded
 	case errors.Is(err, admin.ErrInUse), errors.Is(err, state.ErrDirInUse):
 		return exitDirInUse
+	case errors.Is(err, instance.ErrChanged):
+		return exitChanged
 	case errors.Is(err, instance.ErrState):
 		return exitState
 	case errors.Is(err, errWithdrawn):

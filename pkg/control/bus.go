@@ -54,6 +54,18 @@ func (b *Bus) PutStatus(ctx context.Context, s Status) error {
 	return b.put(ctx, statusPartition, kindStatus, s.Instance, s)
 }
 
+// PutStore records the definition of a store. Records are forgotten after the topic's retention.ms, a week by default: an
+// application that runs repeats them.
+func (b *Bus) PutStore(ctx context.Context, s Store) error {
+	s.Version = version
+	return b.put(ctx, ordersPartition, kindStore, s.Name, s)
+}
+
+// ReadStores returns the last record of every store, in order of name.
+func (b *Bus) ReadStores(ctx context.Context) ([]Store, error) {
+	return readLatest(ctx, b, ordersPartition, kindStore, decodeStore)
+}
+
 func (b *Bus) put(ctx context.Context, partition int32, kind, instance string, value any) error {
 	r, err := encode(b.topic, partition, kind, instance, value)
 	if err != nil {

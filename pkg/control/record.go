@@ -13,7 +13,7 @@ import (
 
 // Partitions of the control topic.
 const (
-	ordersPartition int32 = 0 // marks and hellos
+	ordersPartition int32 = 0 // marks, hellos and stores
 	statusPartition int32 = 1
 	partitions      int32 = 2
 )
@@ -26,6 +26,7 @@ const (
 	kindMark   = "mark"
 	kindHello  = "hello"
 	kindStatus = "status"
+	kindStore  = "store" // then the store's name follows, not an instance's
 )
 
 // incarnationHeader names the run that a removed mark was for; a tombstone has no value to say it in.
@@ -53,6 +54,17 @@ type Hello struct {
 	AtMs        int64              `json:"at_ms"` // ms since the epoch
 }
 
+// Store says under which definition the changelog of a store is written.
+type Store struct {
+	Version    int    `json:"v"`
+	Name       string `json:"store"`
+	Changelog  string `json:"changelog"` // topic
+	TopicID    string `json:"topic_id"`  // of the changelog, in hexadecimal: a topic that was made anew has another one
+	Definition string `json:"definition"`
+	By         string `json:"by"`    // instance id
+	AtMs       int64  `json:"at_ms"` // when it was written last, ms since the epoch
+}
+
 var errNewer = errors.New("written by a newer version of streamworker")
 
 func key(kind, instance string) []byte { return []byte(kind + "/" + instance) }
@@ -67,11 +79,11 @@ func splitKey(k []byte) (kind, instance string, err error) {
 
 func encode(topic string, partition int32, kind, instance string, value any) (*kgo.Record, error) {
 	if instance == "" {
-		return nil, fmt.Errorf("a %s needs an instance id", kind)
+		return nil, fmt.Errorf("a %s needs a name", kind)
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("encode the %s of instance %s: %w", kind, instance, err)
+		return nil, fmt.Errorf("encode the %s of %s: %w", kind, instance, err)
 	}
 	return &kgo.Record{Topic: topic, Partition: partition, Key: key(kind, instance), Value: data}, nil
 }
@@ -94,7 +106,7 @@ func tombstoneFor(r *kgo.Record) (inc assign.Incarnation, ok bool) {
 }
 
 // decode reads a value and checks what all kinds have in common: the version, and that key and value
-// speak of the same instance.
+// speak of the same instance or store.
 func decode[T any](r *kgo.Record, instance string, head func(*T) (version int, instance string)) (T, error) {
 	var v T
 	if err := json.Unmarshal(r.Value, &v); err != nil {
@@ -107,7 +119,7 @@ func decode[T any](r *kgo.Record, instance string, head func(*T) (version int, i
 	case got != version:
 		return v, fmt.Errorf("version %d", got)
 	case of != instance:
-		return v, fmt.Errorf("the key says instance %.40q, the value %.40q", instance, of)
+		return v, fmt.Errorf("the key says %.40q, the value %.40q", instance, of)
 	}
 	return v, nil
 }
@@ -128,4 +140,8 @@ func decodeStatus(r *kgo.Record, instance string) (Status, error) {
 	s, err := decode(r, instance, func(s *Status) (int, string) { return s.Version, s.Instance })
 	s.Seen = r.Timestamp
 	return s, err
+}
+
+func decodeStore(r *kgo.Record, name string) (Store, error) {
+	return decode(r, name, func(s *Store) (int, string) { return s.Version, s.Name })
 }

@@ -43,6 +43,7 @@ type Status struct {
 	Rates       Rates              `json:"rates,omitzero"`
 	Counts      Counts             `json:"counts,omitzero"`
 	Handovers   []Handover         `json:"handovers,omitempty"` // tasks taken of late, the newest last, at most MaxHandovers
+	Sources     [][]string         `json:"sources,omitempty"`   // of each subtopology that it knows: the topics that its tasks consume
 	Address     string             `json:"address,omitempty"`   // URL at which others find its admin side; empty: nowhere
 	UpdatedMs   int64              `json:"updated_ms"`          // by the instance's clock
 

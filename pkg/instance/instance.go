@@ -29,6 +29,9 @@ var (
 	ErrSuperseded = errors.New("another process runs under the same instance id and was started later: this one gives way; give each instance an id of its own")
 	// ErrState is returned by Run when the state on disk fails in a way that the process cannot go on from.
 	ErrState = errors.New("the local state can no longer be written; a restart replays what is missing")
+	// ErrChanged is returned by Run when the topology was changed in a way that what is there does not allow: rows of stores, or
+	// instances that run.
+	ErrChanged = errors.New("the topology was changed, and cannot go on from what is there")
 )
 
 // Bounds of the last steps of an instance that stops.
@@ -67,6 +70,7 @@ type parts struct {
 	reader       *state.Reader
 	manager      *tasks.Manager
 	bus          *control.Bus
+	evolution    *evolution
 	leave        *leave.Controller
 	journal      *leave.Journal
 
@@ -232,6 +236,10 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 		return nil, err
 	}
 	if err := topics.CheckRights(ctx, p.clients.admin, lay.needs); err != nil {
+		return nil, err
+	}
+	p.evolution = &evolution{cfg: c, id: i.id, log: i.log, lay: lay, bus: p.bus, now: time.Now}
+	if err := p.evolution.check(ctx, p.clients.admin, p.engine.Stored()); err != nil {
 		return nil, err
 	}
 	if c.Guarantee == config.ExactlyOnce {

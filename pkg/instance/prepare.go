@@ -94,7 +94,7 @@ func prepare(ctx context.Context, cl *kgo.Client, cfg *config.Config) (*layout, 
 		for _, store := range s.Stores {
 			info := made[store.Changelog]
 			sub.Stores = append(sub.Stores, state.StoreSpec{
-				Name: store.Name, Changelog: store.Changelog, TopicID: info.ID, Retention: info.DeleteRetention,
+				Name: store.Name, Changelog: store.Changelog, TopicID: info.ID, Retention: info.DeleteRetention, Definition: store.Definition(),
 			})
 		}
 		l.tasks = append(l.tasks, sub)

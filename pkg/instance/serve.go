@@ -77,6 +77,7 @@ func (i *Instance) serve(ctx context.Context, p *parts, fatal <-chan error) erro
 	helpers.Go(func() {
 		i.logEnd("control topic", p.bus.Run(helping, controlHandler(i.id, p.journal.Incarnation(), p.leave, p.membership.Rejoin)))
 	})
+	helpers.Go(func() { p.evolution.repeat(helping) })
 	publishing, stopPublishing := context.WithCancel(helping)
 	defer stopPublishing()
 	published := make(chan struct{})

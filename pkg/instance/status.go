@@ -21,6 +21,9 @@ func (i *Instance) Status() control.Status {
 	s := control.Status{
 		Instance: i.id, Incarnation: i.incarnation(), State: control.Starting, Labels: maps.Clone(i.cfg.Labels), Address: i.address,
 	}
+	for _, sub := range i.cfg.Topology.Subtopologies {
+		s.Sources = append(s.Sources, sub.Topics())
+	}
 	r := i.parts.Load()
 	if r == nil {
 		return s
