@@ -41,6 +41,9 @@ let kafka-consumer-groups --reset-offsets place the inputs' offsets after the re
   # For scripts.
   streamworker reset -c words.yaml --yes -o json
 
+  # One store begins empty, as after a change of its window.
+  streamworker reset -c words.yaml --store counts
+
   # On the other hosts of the application, to free their disks (their instances do it at their next start anyway).
   streamworker reset -c words.yaml --state`,
 		Args: usageArgs(cobra.NoArgs),
@@ -56,6 +59,7 @@ let kafka-consumer-groups --reset-offsets place the inputs' offsets after the re
 	f.BoolVar(&r.scope.Offsets, "offsets", false, "only the group with its offsets, or together with the following")
 	f.BoolVar(&r.scope.Topics, "topics", false, "only the internal topics, or together with the others")
 	f.BoolVar(&r.scope.State, "state", false, "only the local state of this host, or together with the others")
+	f.StringArrayVar(&r.scope.Stores, "store", nil, "only the changelog of this store, or together with the others; may be given several times")
 	f.BoolVar(&r.dryRun, "dry-run", false, "only show what would be deleted")
 	f.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
 	format.flag(cmd, "text", "json")
@@ -82,7 +86,7 @@ func (r *resetCommand) run(ctx context.Context) error {
 	if !r.dryRun && !r.yes && (r.json || !r.env.asks) {
 		return usageError{errors.New("nobody can be asked here: --yes to delete, --dry-run to see what would be deleted")}
 	}
-	if r.scope == (reset.Scope{}) {
+	if s := r.scope; !s.Offsets && !s.Topics && !s.State && len(s.Stores) == 0 {
 		r.scope = reset.All
 	}
 	cl, err := commandClient(cfg)

@@ -24,9 +24,10 @@ import (
 
 // Scope says what is reset.
 type Scope struct {
-	Offsets bool // of the group
-	Topics  bool // changelogs, repartition topics and the control topic
-	State   bool // what is on this host
+	Offsets bool     // of the group
+	Topics  bool     // changelogs, repartition topics and the control topic
+	State   bool     // what is on this host
+	Stores  []string // only the changelogs of these; with Topics they are among all
 }
 
 // All is the whole application, as far as this host reaches.
@@ -81,8 +82,8 @@ func (r *Resetter) Plan(ctx context.Context, scope Scope) (*Plan, error) {
 			return nil, err
 		}
 	}
-	if scope.Topics {
-		if err := r.planTopics(ctx, p); err != nil {
+	if scope.Topics || len(scope.Stores) > 0 {
+		if err := r.planTopics(ctx, p, scope); err != nil {
 			return nil, err
 		}
 	}
@@ -101,6 +102,8 @@ func warnings(s Scope) []string {
 	switch {
 	case s.Offsets && !s.Topics:
 		out = append(out, "the stores keep their contents (their changelogs stay), and the inputs are read again into them: counts and sums will have counted everything twice")
+	case len(s.Stores) > 0 && !s.Topics && !s.Offsets:
+		out = append(out, "the stores named start empty, and the inputs are read on from where they are: they will lack everything before that")
 	case s.Topics && !s.Offsets:
 		out = append(out, "the stores start empty, and the inputs are read on from where they are: counts and sums will lack everything before that; "+
 			"records in repartition topics that were not processed yet are lost")
@@ -159,8 +162,27 @@ func (r *Resetter) internalTopics() (names []string, purpose map[string]string) 
 	return append(names, name), purpose
 }
 
-func (r *Resetter) planTopics(ctx context.Context, p *Plan) error {
+// changelogs are those of the stores with these names.
+func (r *Resetter) changelogs(stores []string) (names []string, err error) {
+	for _, name := range stores {
+		_, store := r.cfg.Topology.Store(name)
+		if store == nil {
+			return nil, fmt.Errorf("the configuration has no store %q: streamworker topology shows those that there are", name)
+		}
+		names = append(names, store.Changelog)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func (r *Resetter) planTopics(ctx context.Context, p *Plan, scope Scope) error {
 	names, purpose := r.internalTopics()
+	if !scope.Topics {
+		var err error
+		if names, err = r.changelogs(scope.Stores); err != nil {
+			return err
+		}
+	}
 	found, err := r.adm.ListTopics(ctx, names...)
 	if err != nil {
 		return fmt.Errorf("asking for topics: %w", err)
@@ -222,7 +244,7 @@ func (r *Resetter) stays(p *Plan, s Scope) {
 	if s.Offsets && len(top.Outputs()) > 0 {
 		p.Stays = append(p.Stays, "topics that are written to ("+strings.Join(top.Outputs(), ", ")+"): they keep their records, and the next run writes its results behind them")
 	}
-	if s.Topics {
+	if s.Topics || len(s.Stores) > 0 {
 		p.Stays = append(p.Stays, "local state on other hosts: instances there drop it at their next start, as its changelogs are new")
 	} else if s.State {
 		p.Stays = append(p.Stays, "local state on other hosts: run this command on each")

@@ -384,12 +384,45 @@ func TestTopicsAlone(t *testing.T) {
 	})
 }
 
+// With a store alone the counts begin anew, and the input goes on from where it is, though the former rows are on disk.
+func TestStoreAlone(t *testing.T) {
+	onEachKafka(t, func(t *testing.T, cluster *kfake.Cluster) {
+		w := newWorld(t, config.AtLeastOnce, cluster)
+		w.count(records)
+		plan, err := w.resetter().Plan(t.Context(), reset.Scope{Stores: []string{"counts", "counts"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"topic " + w.cfg.App + "-counts-changelog"}; !slices.Equal(steps(plan), want) {
+			t.Fatalf("the plan is %q, want %q", steps(plan), want)
+		}
+		if err := w.resetter().Run(t.Context(), plan, func(reset.Step) {}); err != nil {
+			t.Fatal(err)
+		}
+		r := &kgo.Record{Topic: w.cfg.App + "-in", Partition: 0, Value: []byte("key-0")}
+		if err := w.client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.count(records + 1)["key-0"]; got != "\x00\x00\x00\x00\x00\x00\x00\x01" {
+			t.Errorf("the count is %q, want 1", got)
+		}
+		if _, err := w.resetter().Plan(t.Context(), reset.Scope{Stores: []string{"sums"}}); err == nil || !strings.Contains(err.Error(), `no store "sums"`) {
+			t.Errorf("a store that there is not: %v", err)
+		}
+	})
+}
+
 // A part of an application that is reset alone is a warning.
 func TestWarnings(t *testing.T) {
 	w := newWorld(t, config.AtLeastOnce, fake(t))
-	for scope, want := range map[reset.Scope]string{
-		{Offsets: true, State: true}: "counted everything twice", {Topics: true}: "will lack everything before", {State: true}: "", reset.All: "",
+	for _, c := range []struct {
+		scope reset.Scope
+		want  string
+	}{
+		{reset.Scope{Offsets: true, State: true}, "counted everything twice"}, {reset.Scope{Topics: true}, "will lack everything before"},
+		{reset.Scope{Stores: []string{"counts"}}, "the stores named start empty"}, {reset.Scope{State: true}, ""}, {reset.All, ""},
 	} {
+		scope, want := c.scope, c.want
 		plan, err := w.resetter().Plan(t.Context(), scope)
 		if err != nil {
 			t.Fatal(err)
