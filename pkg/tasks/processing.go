@@ -38,6 +38,7 @@ type processing struct {
 	// onFlushed is set by a stop: it is called whenever a piece of frozen work is flushed.
 	onFlushed func()
 
+	tickAt        time.Time // when timers by the wall clock are due next
 	stall         stall
 	lastProcessed time.Time
 	takeover      *takeover // set until the first records after a take are measured
@@ -127,6 +128,33 @@ func (t *task) processNext() bool {
 		t.failInput(a, err)
 	}
 	return true
+}
+
+// tick calls the timers by the wall clock that are due, and returns the time until the next one; 0: there is none, or the task may
+// not process now.
+func (t *task) tick(now time.Time) time.Duration {
+	a := t.active
+	if a == nil || !a.admitted || a.stopped || !a.proc.Ticks() || t.waitsFor(now) > 0 {
+		return 0
+	}
+	if len(t.sub.Globals) > 0 && !t.env.globals.loaded(t.box.signal) {
+		return 0
+	}
+	if now.Before(a.tickAt) {
+		return a.tickAt.Sub(now)
+	}
+	t.env.cpu <- struct{}{}
+	next, changed, err := a.proc.Tick(now)
+	<-t.env.cpu
+	t.countBad(a)
+	if err != nil {
+		a.stopped = true // until the manager closes it
+		t.env.failed(t, fmt.Errorf("task %s: %w", t.id, err))
+		return 0
+	}
+	a.tickAt, a.moved = next, a.moved || changed
+	t.produce(a)
+	return max(time.Millisecond, next.Sub(now))
 }
 
 // nextBatch makes sure that there is something in the batch. False: there is nothing to do now.

@@ -103,12 +103,17 @@ func (t *task) run() {
 		if len(ops) > 0 {
 			continue
 		}
+		tick := t.tick(time.Now())
 		if t.processNext() {
 			continue
 		}
 		var retry <-chan time.Time
 		now := time.Now()
-		if d := max(t.waitsFor(now), t.waitsForSource(now)); d > 0 {
+		d := max(t.waitsFor(now), t.waitsForSource(now))
+		if d == 0 || tick > 0 && tick < d {
+			d = tick
+		}
+		if d > 0 {
 			if stall == nil {
 				stall = time.NewTimer(d)
 			} else {

@@ -27,10 +27,15 @@ type message struct {
 type evaluator struct {
 	machine vm.VM
 	env     map[string]any
+	calling Call  // of a function
+	result  datum // likewise
 }
 
 // run evaluates e over m; acc is nil unless e sees it.
 func (x *evaluator) run(e *expression, m *message, acc *datum) (any, error) {
+	if e.fn != nil {
+		return x.call(e, m, acc)
+	}
 	if err := x.fill(e, m, acc); err != nil {
 		return nil, err
 	}

@@ -149,11 +149,15 @@ type expression struct {
 	uses    usage
 	typ     resultType
 	native  native
-	total   bool // gives a result for all keys and values but nulls
+	fn      *Func // in place of a program
+	total   bool  // gives a result for all keys and values but nulls
 }
 
 // compile reads the expression at node; its mistakes are reported there and give nil.
 func compile(node yamlnode.Node, s scope) *expression {
+	if f, ok := node.Attached().(*Func); ok {
+		return f.expression(node, s)
+	}
 	text, ok := node.Text()
 	if !ok {
 		hint := "write an expression, e.g. lower(value)"

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/streamworker/streamworker/pkg/topology/window"
@@ -75,8 +76,11 @@ func merged(flows []*flow) place {
 type assembly struct {
 	p      *Processor
 	chains map[*segment]*chain
-	waits  bool // a record may have to wait in some segment
+	waits  bool  // a record may have to wait in some segment
+	err    error // of a step that could not be started
 }
+
+func (a *assembly) failed(err error) { a.err = errors.Join(a.err, err) }
 
 // segment returns the running form of a segment, which is the same for all that lead to it.
 func (a *assembly) segment(s *segment, shared bool) *chain {

@@ -54,7 +54,7 @@ func fitOf(from, to Format) fit {
 //
 //	String, Bytes: raw
 //	Int, Float:    bits always; raw if encoded
-//	JSON:          v if decoded; raw if encoded; at least one of them
+//	JSON:          v if decoded; raw if encoded; if neither, v is a Go value that a function gave
 type datum struct {
 	raw     []byte
 	v       any
@@ -136,6 +136,21 @@ func (d *datum) encode(f Format, a *slabs) error {
 	return nil
 }
 
+// encodeAlone is encode with memory of its own.
+func (d *datum) encodeAlone(f Format) (err error) {
+	switch {
+	case d.encoded || d.null:
+	case f == JSON:
+		if d.raw, err = appendJSON(nil, d.v, 0); err != nil {
+			return fmt.Errorf("cannot be written as JSON: %w", err)
+		}
+	default:
+		d.raw = binary.BigEndian.AppendUint64(nil, d.bits)
+	}
+	d.encoded = true
+	return nil
+}
+
 // written returns d, which has format from, encoded as format to. It remembers the encoding where they are the same.
 func (d *datum) written(from, to Format, a *slabs) ([]byte, error) {
 	if from != to {
@@ -167,6 +182,9 @@ func (d *datum) boxed(f Format) (any, error) {
 		return d.float(), nil
 	default:
 		if !d.decoded {
+			if err := d.encodeAlone(f); err != nil {
+				return nil, err
+			}
 			v, err := decodeJSON(d.raw)
 			if err != nil {
 				return nil, err
@@ -181,6 +199,9 @@ func (d *datum) boxed(f Format) (any, error) {
 func unbox(v any, f Format) (datum, error) {
 	if v == nil {
 		return nullDatum(), nil
+	}
+	if d, ok := v.(*datum); ok { // of a function, whose format was checked
+		return *d, nil
 	}
 	if f == JSON {
 		return jsonDatum(v), nil

@@ -80,6 +80,7 @@ type StoreSpec struct {
 	Window     *window.Spec // keys of rows have a window, see window.Spec.ParseRow and window.Result; nil: they have none
 	Layout     Layout       // of rows without a window
 	Of         string       // what the rows are, beyond their format, e.g. "count"; part of the definition
+	scanned    bool         // rows are read in order of their keys
 }
 
 // Layout says what the rows of a store are.
@@ -94,7 +95,7 @@ const (
 )
 
 // Ordered reports whether the store has to be an OrderedStore.
-func (s StoreSpec) Ordered() bool { return s.Window != nil || s.Layout != Rows }
+func (s StoreSpec) Ordered() bool { return s.Window != nil || s.Layout != Rows || s.scanned }
 
 // RowKey takes the key of a row apart: the key, and the window that it is of, if rows have windows; of a record in a buffer
 // its timestamp is both bounds. It is false for rows that hold no value, but what the store's owner knows of time.

@@ -18,6 +18,7 @@ const (
 	HeaderOffset    = "streamworker.offset"
 	HeaderStore     = "streamworker.store"    // in place of topic, partition and offset: a result at a commit
 	HeaderLeftOut   = "streamworker.left_out" // what did not fit: the value, the key or the headers of the record
+	HeaderTimer     = "streamworker.timer"    // in place of topic, partition and offset: the step whose timer it was
 )
 
 // RecordError is a record that could not be processed, under on_error: fail, or one that has to wait under any policy.
@@ -62,6 +63,9 @@ func (c *chain) failed(before mark, err error) error {
 	if (policy == Stop || waits) && c.late != nil {
 		return c.late.explain(blame.error)
 	}
+	if (policy == Stop || waits) && c.timer != "" {
+		return fmt.Errorf("stream %s: timer of step %s: %w", c.seg.stream, c.timer, blame.error)
+	}
 	if policy == Stop || waits {
 		var placed *RecordError
 		if errors.As(err, &placed) {
@@ -87,9 +91,12 @@ func (c *chain) deadLetter(rec *kgo.Record, err error) {
 	r.Topic, r.Partition = c.seg.source.DeadLetterTopic, -1
 	r.Key, r.Value, r.Timestamp = rec.Key, rec.Value, rec.Timestamp
 	r.Headers = append(rec.Headers[:len(rec.Headers):len(rec.Headers)], kgo.RecordHeader{Key: HeaderError, Value: []byte(err.Error())})
-	if c.late != nil {
+	switch {
+	case c.late != nil:
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderStore, Value: []byte(c.late.step.store.Name)})
-	} else {
+	case c.timer != "":
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderTimer, Value: []byte(c.timer)})
+	default:
 		r.Headers = append(r.Headers,
 			kgo.RecordHeader{Key: HeaderTopic, Value: []byte(rec.Topic)},
 			kgo.RecordHeader{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(rec.Partition), 10)},

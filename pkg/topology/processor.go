@@ -59,6 +59,7 @@ type Processor struct {
 	late      map[string]*emitter // by store, of the aggregates whose results wait for a commit
 	current   *chain              // whose record is processed, or whose results are sent on
 	rollbacks uint64              // that have changed stores
+	ticking   []*customOperator   // that have timers by the wall clock
 	out       Output
 	log       *slog.Logger  // nil: nothing is logged
 	pending   []*kgo.Record // outputs of the current record
@@ -101,7 +102,7 @@ func (s *Subtopology) NewProcessor(stores []Store, out Output, globals ...*Globa
 			p.chains[i] = append(p.chains[i], a.segment(seg, len(segments) > 1))
 		}
 	}
-	return p, nil
+	return p, a.err
 }
 
 // reading returns the segments that start from a topic.
@@ -157,6 +158,7 @@ type chain struct {
 	deepValue bool
 	journaled bool     // writes to stores may have to be taken back
 	late      *emitter // whose results are sent on, at a commit; nil while a record is processed
+	timer     string   // the step whose timer by the wall clock is called; "": none
 }
 
 func (c *chain) process(rec *kgo.Record) error {

@@ -94,16 +94,29 @@ type flatMapOperator struct {
 // process hands on one message per element. What goes wrong with one element is settled here, so that the
 // others get through under skip and dead_letter.
 func (o *flatMapOperator) process(m *message) error {
+	if o.list.fn != nil {
+		return o.processFunc(m)
+	}
 	key, ts := m.key, m.ts
 	return o.c.p.eval.each(o.list, m, o.format, func(d datum, err error) error {
-		before := o.c.p.mark()
-		if err != nil {
-			return o.c.p.failed(before, fault{err})
-		}
-		m.key, m.value, m.ts = key, d, ts
-		if err := o.next.process(m); err != nil {
-			return o.c.p.failed(before, err)
-		}
-		return nil
+		return o.element(m, key, ts, d, err)
 	})
+}
+
+// processFunc is process with a function, which keeps what it is given where expressions do not.
+func (o *flatMapOperator) processFunc(m *message) error {
+	key, ts := m.key, m.ts
+	return o.c.p.eval.callEach(o.list, m, func(d datum) error { return o.element(m, key, ts, d, nil) })
+}
+
+func (o *flatMapOperator) element(m *message, key datum, ts int64, d datum, err error) error {
+	before := o.c.p.mark()
+	if err != nil {
+		return o.c.p.failed(before, fault{err})
+	}
+	m.key, m.value, m.ts = key, d, ts
+	if err := o.next.process(m); err != nil {
+		return o.c.p.failed(before, err)
+	}
+	return nil
 }

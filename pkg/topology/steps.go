@@ -107,6 +107,10 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 			c.aggregate(name, arg, at)
 			break
 		}
+		if custom, ok := arg.Attached().(*Custom); ok {
+			c.custom(custom, at)
+			break
+		}
 		hint := "steps: " + strings.Join(stepNames, ", ")
 		if near := yamlnode.Nearest(name, stepNames); near != "" {
 			hint = "did you mean " + near + "? (" + hint + ")"
@@ -116,7 +120,7 @@ func (c *cutter) step(node yamlnode.Node, index int) {
 	if name != "to" && name != "filter" { // which change no format
 		c.ok = c.ok && node.Problems() == before
 	}
-	if name == "to" || isAggregate(name) {
+	if name == "to" || name == "process" || isAggregate(name) {
 		c.writes, c.idle = true, nil
 	} else if c.idle == nil {
 		c.idle = &at

@@ -67,6 +67,8 @@ func (s *segment) undoes(shared, waits bool) bool {
 		switch one := one.(type) {
 		case *dedupeStep, *ttlStep:
 			return true // several rows are written for a record
+		case *customStep:
+			return true // it may fail after it has written
 		case *aggregateStep:
 			if one.store.Window != nil {
 				return true // several rows are written for a record

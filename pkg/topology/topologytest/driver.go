@@ -31,6 +31,7 @@ type Driver struct {
 	formats formats
 	input   int   // number of the current one, from 0
 	err     error // not nil: a store has failed
+	now     time.Time
 }
 
 // reader is a task that reads a topic, as the source with that index.
@@ -54,7 +55,7 @@ func New(cfg Config) (*Driver, error) {
 	d := &Driver{
 		cfg: cfg, engine: engine, formats: formatsOf(cfg.Topology), input: -1,
 		readers: make(map[string][]reader), offsets: make(map[string]int64), written: make(map[string][]written),
-		globals: make(map[string]*topology.GlobalTable),
+		globals: make(map[string]*topology.GlobalTable), now: ms(0),
 	}
 	for _, g := range cfg.Topology.Globals {
 		d.globals[g.Topic] = topology.NewGlobalTable()
@@ -65,6 +66,9 @@ func New(cfg Config) (*Driver, error) {
 			return nil, errors.Join(err, engine.Close())
 		}
 		d.tasks = append(d.tasks, t)
+		if _, _, err := t.proc.Tick(d.now); err != nil {
+			return nil, errors.Join(err, engine.Close())
+		}
 		for i, source := range sub.Sources {
 			d.readers[source.Topic] = append(d.readers[source.Topic], reader{task: t, source: i})
 		}
@@ -95,6 +99,20 @@ func (d *Driver) PipeRaw(rec *kgo.Record) error {
 	return d.settle(d.drain())
 }
 
+// Advance moves the wall clock, which begins at the epoch, in one step: a timer that is due calls once, however often it would have
+// by now. What follows from that is processed, and committed. Of outputs Record.Input is then the number of the next input.
+func (d *Driver) Advance(by time.Duration) error {
+	d.now = d.now.Add(by)
+	d.input++
+	defer func() { d.input-- }()
+	var all error
+	for _, t := range d.tasks {
+		_, _, err := t.proc.Tick(d.now)
+		all = errors.Join(all, err, d.drain())
+	}
+	return d.settle(all)
+}
+
 // settle ends a step: by a commit unless these are made by hand.
 func (d *Driver) settle(err error) error {
 	if d.cfg.ManualCommit {
@@ -120,6 +138,15 @@ func (d *Driver) Commit() error {
 		}
 	}
 	return all
+}
+
+// WrittenRaw is Written with the bytes as they are.
+func (d *Driver) WrittenRaw(topic string) []*kgo.Record {
+	out := make([]*kgo.Record, len(d.written[topic]))
+	for i, w := range d.written[topic] {
+		out[i] = w.rec
+	}
+	return out
 }
 
 // Emit takes a record that a task writes: it is part of topology.Output.

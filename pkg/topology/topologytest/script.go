@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -133,6 +134,11 @@ func (s *Script) run(d *Driver) (*Result, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, err)
+		}
+	}
+	if s.AdvanceWallClockMS > 0 {
+		if err := d.Advance(time.Duration(s.AdvanceWallClockMS) * time.Millisecond); err != nil {
+			return nil, fmt.Errorf("advancing the wall clock: %w", err)
 		}
 	}
 	return d.result(), nil

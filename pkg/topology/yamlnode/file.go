@@ -20,6 +20,7 @@ type File struct {
 	problems Problems
 	fields   []*Field
 	byPath   map[string]*Field
+	program  *program // nil: the file was not written by one
 }
 
 // Parse reads src. lookup resolves ${NAME} in values; nil leaves them as they are. A file that is not
@@ -73,7 +74,15 @@ func (f *File) Root() Node { return Node{f: f, n: f.root} }
 
 // Err returns the problems found so far as Problems, or nil.
 func (f *File) Err() error {
-	if len(f.problems) == 0 {
+	if problems := f.Problems(); len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+// Problems are those found so far, in the order of their places; none if f is nil.
+func (f *File) Problems() Problems {
+	if f == nil {
 		return nil
 	}
 	return f.problems.ordered()
@@ -86,6 +95,7 @@ func (f *File) Errorf(hint, format string, args ...any) {
 
 func (f *File) add(p Problem) {
 	p.File = f.name
+	f.program.place(&p)
 	f.problems = append(f.problems, p)
 }
 
