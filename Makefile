@@ -9,7 +9,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # Packages that have tests for kfake and, with STREAMWORKER_TEST_BROKERS set, run them on a real Kafka too.
-KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./pkg/dev ./pkg/reset ./pkg/doctor ./cmd/streamworker ./deploy
+KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./pkg/dev ./pkg/reset ./pkg/doctor ./pkg/command ./deploy
 
 # Random histories of `make sim`, per test.
 SIM_HISTORIES ?= 20000

@@ -25,7 +25,7 @@ func TestCases(t *testing.T) {
 			continue
 		}
 		t.Run(path, func(t *testing.T) {
-			f, err := cases.Load(path, nil)
+			f, err := cases.Load(path, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,24 +1,10 @@
+// Command streamworker runs a stateful stream-processing topology on Apache Kafka and hands its tasks over
+// live. `streamworker --help` lists what it can do.
 package main
 
-import (
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
-
-	"github.com/mattn/go-isatty"
-)
+import "github.com/streamworker/streamworker/pkg/command"
 
 // version is set by the linker; without it the module's version from the build counts.
 var version string
 
-func main() {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	os.Exit(execute(os.Args[1:], &env{
-		out: os.Stdout, errOut: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
-		in: os.Stdin, asks: isatty.IsTerminal(os.Stdin.Fd()),
-		lookup: os.LookupEnv, environ: os.Environ, signals: signals, exit: os.Exit, patience: 15 * time.Second,
-		serviceAccount: serviceAccountDir,
-	}))
-}
+func main() { command.Main(command.Binary{Name: "streamworker", Version: version}) }

@@ -25,7 +25,7 @@ func TestCases(t *testing.T) {
 			}
 			write("a_test.yaml", d.Input)
 			local := func(s string) string { return strings.ReplaceAll(s, dir+string(filepath.Separator), "") }
-			f, err := Load(filepath.Join(dir, "a.yaml"), nil)
+			f, err := Load(filepath.Join(dir, "a.yaml"), nil, nil)
 			if err != nil {
 				return local(err.Error()) + "\n"
 			}
@@ -64,7 +64,7 @@ func TestNoCases(t *testing.T) {
 	if err := os.WriteFile(path, []byte("app: a\nstreams: [{name: s, from: in, steps: [count]}]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path, nil); err == nil || !strings.Contains(err.Error(), "write them into") {
+	if _, err := Load(path, nil, nil); err == nil || !strings.Contains(err.Error(), "write them into") {
 		t.Errorf("got %v", err)
 	}
 }

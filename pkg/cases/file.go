@@ -75,12 +75,13 @@ func Paths(path string) (topology, tests string) {
 	return path, strings.TrimSuffix(path, filepath.Ext(path)) + suffix
 }
 
-// Load reads a topology and its cases; path is that of either file. env resolves ${NAME} in the topology. The error lists
+// Load reads a topology and its cases; path is that of either file. env resolves ${NAME} in the topology. A
+// program, if there is one, says what to compute in place of the file. The error lists
 // all mistakes (yamlnode.Problems), or says why a file cannot be read.
-func Load(path string, env func(string) (string, bool)) (*File, error) {
+func Load(path string, env func(string) (string, bool), program *topology.Program) (*File, error) {
 	f := &File{}
 	f.Path, f.TestPath = Paths(path)
-	cfg, err := config.Load(f.Path, env, config.Overrides{Offline: true})
+	cfg, err := config.Load(f.Path, env, config.Overrides{Offline: true, Program: program})
 	if err != nil {
 		return nil, err
 	}

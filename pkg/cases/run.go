@@ -94,6 +94,9 @@ func differs(diff []Diff, format, name string) string {
 // apply takes the step, and says what is wrong with what came of it; "" if nothing is.
 func (s step) apply(d *topologytest.Driver) string {
 	if s.advance > 0 {
+		if err := d.Advance(s.advance); err != nil {
+			return "a timer has failed: " + err.Error()
+		}
 		return ""
 	}
 	err := d.Pipe(s.record)

@@ -158,4 +158,6 @@ type Overrides struct {
 	// Prefix is put before the names of the application, its group and all its topics, so that a trial has nothing in
 	// common with the application itself.
 	Prefix string
+	// Program says what to compute, in place of the file's streams and tables; nil: the file does.
+	Program *topology.Program
 }

@@ -52,8 +52,12 @@ func Parse(name string, src []byte, env func(string) (string, bool), o Overrides
 		}
 	}
 	r.checkVariables(src, env)
-	if err := f.Err(); err != nil {
-		return nil, err
+	problems := append(f.Problems(), r.program.Problems()...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	if o.Program != nil {
+		src = o.Program.Text
 	}
 	r.c.fields, r.c.streams = f.Fields(), streamsOf(src)
 	return r.c, nil
@@ -78,10 +82,12 @@ func Environment(env func(string) (string, bool), brokers []string) (kafka.Conne
 }
 
 type reader struct {
-	file  *yamlnode.File
-	o     Overrides
-	c     *Config
-	files map[string]yamlnode.Node // that name files, by path
+	file *yamlnode.File
+	// program is what says what to compute in place of the file; nil: the file does.
+	program *yamlnode.File
+	o       Overrides
+	c       *Config
+	files   map[string]yamlnode.Node // that name files, by path
 }
 
 func (r *reader) read(m *yamlnode.Map) {
@@ -104,10 +110,27 @@ func (r *reader) read(m *yamlnode.Map) {
 	r.admin(m.Get("admin"))
 	r.telemetry(m.Get("telemetry"))
 	r.log(m.Get("log"))
+	tables, streams := r.topology(m)
 	c.Topology = topology.Definition{
-		App: c.App, Prefix: r.o.Prefix, Dir: filepath.Dir(c.Path), Registry: schemas, Tables: m.Get("tables"), Streams: m.Get("streams"),
+		App: c.App, Prefix: r.o.Prefix, Dir: filepath.Dir(c.Path), Registry: schemas, Tables: tables, Streams: streams,
 	}.Parse()
 	m.Done()
+}
+
+// topology finds what to compute: in the file, or in the program, which leaves no room for it there.
+func (r *reader) topology(m *yamlnode.Map) (tables, streams yamlnode.Node) {
+	tables, streams = m.Get("tables"), m.Get("streams")
+	if r.o.Program == nil {
+		return tables, streams
+	}
+	for _, n := range []yamlnode.Node{tables, streams} {
+		if n.Exists() {
+			n.Errorf("remove it", "this program has its streams and tables in Go")
+		}
+	}
+	r.program = r.o.Program.File()
+	root := r.program.Root().Map()
+	return root.Get("tables"), root.Get("streams")
 }
 
 // commitInterval is the life of a transaction as well, which must end before its timeout.

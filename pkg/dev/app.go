@@ -76,10 +76,18 @@ func partitionsFor(subtopologies int) int32 {
 // own says whether the application is the user's.
 func (a *application) own() bool { return a.cfg.File != "" }
 
+// program is what says what to compute, in place of the user's file.
+func (a *application) program() *topology.Program {
+	if !a.own() {
+		return nil
+	}
+	return a.cfg.Program
+}
+
 // config is the configuration of one instance; joins: it is not there from the start.
 func (a *application) config(id, dir string, joins bool) (*config.Config, error) {
 	c, err := config.Parse(a.file, a.src, a.cfg.Lookup, config.Overrides{
-		Brokers: a.brokers, InstanceID: id, StateDir: dir, Prefix: a.prefix,
+		Brokers: a.brokers, InstanceID: id, StateDir: dir, Prefix: a.prefix, Program: a.program(),
 	})
 	if err != nil {
 		return nil, err

@@ -8,12 +8,15 @@ import (
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/kafka"
+	"github.com/streamworker/streamworker/pkg/topology"
 )
 
 // Config says what a trial run does.
 type Config struct {
 	File   string                      // configuration of the application; "": the word count
 	Lookup func(string) (string, bool) // resolves ${NAME} in File, as os.LookupEnv does
+	// Program says what to compute, in place of File's streams; nil: that does.
+	Program *topology.Program
 
 	Brokers []string // of a real Kafka; none: an embedded broker
 
@@ -32,7 +35,7 @@ func (c Config) connection() (kafka.Connection, error) {
 	if c.File == "" {
 		return config.Environment(c.Lookup, c.Brokers)
 	}
-	app, err := config.Load(c.File, c.Lookup, config.Overrides{Brokers: c.Brokers})
+	app, err := config.Load(c.File, c.Lookup, config.Overrides{Brokers: c.Brokers, Program: c.Program})
 	if err != nil {
 		return kafka.Connection{}, err
 	}

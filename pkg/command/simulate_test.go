@@ -1,0 +1,44 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a scenario gives is tested with the scenarios; here, that the command passes it on.
+func TestSimulate(t *testing.T) {
+	const file = "../../examples/scenarios/scale-down.yaml"
+	var s shell
+	if code := s.run(t, "simulate", file); code != exitOK || !strings.Contains(s.stdout, "S2(assigned: [T3], revoked: [T4], learning: [])") {
+		t.Errorf("exit code %d: %s %s", code, s.stdout, s.stderr)
+	}
+	var result struct {
+		Rebalances []any
+		Left       []string
+		Metrics    struct {
+			Rebalances    int
+			MaxGroupBytes int `json:"max_group_bytes"`
+		}
+	}
+	code := s.run(t, "simulate", file, "-o", "json")
+	if err := json.Unmarshal([]byte(s.stdout), &result); code != exitOK || err != nil ||
+		len(result.Rebalances) != 3 || result.Metrics.Rebalances != 3 || len(result.Left) != 1 || result.Metrics.MaxGroupBytes == 0 {
+		t.Errorf("exit code %d: %+v, %v", code, result, err)
+	}
+	var both map[string]any
+	plot := filepath.Join(t.TempDir(), "plot.html")
+	code = s.run(t, "simulate", file, "--compare", "eager,stable", "-o", "json", "--plot", plot)
+	if err := json.Unmarshal([]byte(s.stdout), &both); code != exitOK || err != nil || both["eager"] == nil || both["stable"] == nil {
+		t.Errorf("exit code %d: %s, %v", code, s.stdout, err)
+	}
+	if page, err := os.ReadFile(plot); err != nil || !bytes.Contains(page, []byte("<svg")) {
+		t.Errorf("the plot: %v", err)
+	}
+	if code := s.run(t, "simulate", file, "--plot", plot); code != exitOK {
+		t.Errorf("a plot of one run: %d %s", code, s.stderr)
+	}
+}
