@@ -24,6 +24,7 @@ import (
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/tasks"
+	"github.com/streamworker/streamworker/pkg/topology"
 )
 
 const countFile = `
@@ -45,8 +46,9 @@ streams:
 type bench struct {
 	t         *testing.T
 	guarantee config.Guarantee
-	mayAbort  bool   // something happens that no transaction survives
-	file      string // the configuration, with places for the app, the broker, the guarantee, and the app twice
+	mayAbort  bool                               // something happens that no transaction survives
+	file      string                             // the configuration, with places for the app, the broker, the guarantee, and the app twice
+	program   func(app string) *topology.Program // nil: the file says what to compute
 	app       string
 	brokers   []string
 	dir       string
@@ -107,7 +109,7 @@ type worker struct {
 func (b *bench) start(id string) *worker {
 	b.t.Helper()
 	src := fmt.Sprintf(b.file, b.app, b.brokers[0], b.guarantee, b.app, b.app)
-	cfg, err := config.Parse("count.yaml", []byte(src), nil, config.Overrides{InstanceID: id, StateDir: filepath.Join(b.dir, id)})
+	cfg, err := config.Parse("count.yaml", []byte(src), nil, b.overrides(id))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -127,6 +129,14 @@ func (b *bench) start(id string) *worker {
 		}
 	})
 	return w
+}
+
+func (b *bench) overrides(id string) config.Overrides {
+	o := config.Overrides{InstanceID: id, StateDir: filepath.Join(b.dir, id)}
+	if b.program != nil {
+		o.Program = b.program(b.app)
+	}
+	return o
 }
 
 // end waits for the instance to end and returns why.
