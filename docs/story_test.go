@@ -106,6 +106,7 @@ func stops(s *scene) {
 	}
 	s.run("stop --state-dir /var/lib/streamworker/worker-2 --how release", "worker-2: ")
 	other.ends(0, "")
+	s.run("reset -c app.yaml --store counts", "words-counts-changelog", "--yes")
 	s.run("reset -c app.yaml --dry-run", "to be deleted")
 	s.run("reset -c app.yaml", "words is reset", "--yes")
 }
