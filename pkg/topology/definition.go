@@ -24,7 +24,7 @@ func (s *StoreSpec) Definition() string {
 	return strings.Join(parts, "; ")
 }
 
-var layoutNames = map[Layout]string{Rows: "rows", Buffer: "join of streams", Index: "subscriptions"}
+var layoutNames = map[Layout]string{Rows: "rows", Buffer: "join of streams", Index: "subscriptions", Timed: "times"}
 
 // encoding is the version of the store's rows as docs/semantics.md describes their bytes. A change of these bytes raises it, for
 // the kinds of stores that it is about: their rows of before are not read then.

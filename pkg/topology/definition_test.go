@@ -30,6 +30,7 @@ func TestDefinitionsAreKept(t *testing.T) {
 		"count: {store: c, window: {tumbling: 1m}}":        "count; key string; value int; window tumbling 1m0s; rows v1",
 		"count: {window: {hopping: 1h, every: 10s}}":       "count; key string; value int; window hopping 1h0m0s every 10s; rows v1",
 		"count: {window: {session: 90s, grace: 5s}}":       "count; key string; value int; window session 1m30s; rows v1",
+		"dedupe: {within: 10s, store: c}":                  "times; key string; value bytes; rows v1",
 		"reduce: {store: c, expr: acc + value}":            "reduce; key string; value string; rows v1",
 		"join: {stream: other, within: 10s, value: value}": "inner join of streams, 10s before and 10s after; key string; value string; rows v1",
 		"join: {stream: other, type: left, before: 1s, after: 2m, value: value}": "left join of streams, 1s before and 2m0s after; " +
