@@ -115,7 +115,7 @@ func readSettings(ctx context.Context, cl *kgo.Client, found map[string]Info) er
 		resource := kmsg.NewDescribeConfigsRequestResource()
 		resource.ResourceType = kmsg.ConfigResourceTypeTopic
 		resource.ResourceName = name
-		resource.ConfigNames = []string{cleanupPolicy, deleteRetention, minInsync}
+		resource.ConfigNames = []string{cleanupPolicy, deleteRetention, minInsync, retention}
 		req.Resources = append(req.Resources, resource)
 	}
 	if len(req.Resources) == 0 {
@@ -188,6 +188,8 @@ func withSettings(info Info, configs []kmsg.DescribeConfigsResponseResourceConfi
 			var ms int64
 			ms, err = strconv.ParseInt(*c.Value, 10, 64)
 			info.DeleteRetention = time.Duration(ms) * time.Millisecond
+		case retention:
+			info.Retention = *c.Value
 		case minInsync:
 			info.MinInsync, err = strconv.Atoi(*c.Value)
 		}

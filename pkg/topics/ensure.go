@@ -19,7 +19,7 @@ const propagation = 30 * time.Second
 
 // Ensure makes sure that every internal topic exists as specified, and tells what it found. Missing topics are created
 // if create is true (other instances may do so at the same time), else they are ErrMissing. Existing ones are never
-// changed: one with another partition count or cleanup policy is ErrMismatch.
+// changed: one with another partition count, cleanup policy or, of repartition topics, age limit is ErrMismatch.
 func Ensure(ctx context.Context, cl *kgo.Client, specs []Spec, create bool) (map[string]Info, error) {
 	byName := make(map[string]Spec, len(specs))
 	for _, s := range specs {
@@ -172,6 +172,11 @@ func check(s Spec, have Info) error {
 		return fmt.Errorf("%w: %s (%s) has %s=%s, %s is needed: otherwise Kafka removes records that are still needed: change it with: "+
 			"kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s",
 			ErrMismatch, s.Name, s.Purpose, cleanupPolicy, have.Cleanup, s.Cleanup, s.Name, cleanupPolicy, s.Cleanup)
+	}
+	if want := s.Config[retention]; want != "" && have.Retention != want {
+		return fmt.Errorf("%w: %s (%s) has %s=%s, %s is needed: otherwise Kafka removes records that were not processed yet: change it with: "+
+			"kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s",
+			ErrMismatch, s.Name, s.Purpose, retention, have.Retention, want, s.Name, retention, want)
 	}
 	return nil
 }

@@ -121,5 +121,6 @@ type Info struct {
 	// The rest is known of internal topics only, see Ensure.
 	Cleanup         string        // cleanup.policy
 	DeleteRetention time.Duration // delete.retention.ms: tombstones older than this may be gone
+	Retention       string        // retention.ms, "-1": no age limit; counts where Cleanup has Delete
 	MinInsync       int           // min.insync.replicas
 }

@@ -144,12 +144,15 @@ func TestEnsureReportsAllThatDoesNotFit(t *testing.T) {
 	both := named(t, cl, "both")
 	create(t, cl, few, 3, map[string]*string{"cleanup.policy": compact})
 	create(t, cl, deleted, 4, nil)
+	aging := named(t, cl, "aging")
+	create(t, cl, aging, 4, map[string]*string{"retention.ms": kadm.StringPtr("604800000")})
 	create(t, cl, both, 4, map[string]*string{"cleanup.policy": kadm.StringPtr("compact,delete")})
 
 	specs := []topics.Spec{
 		topics.Changelog(few, "a", 4, topics.Durability{}),
 		topics.Changelog(deleted, "b", 4, topics.Durability{}),
 		topics.Changelog(both, "c", 4, topics.Durability{}),
+		topics.Repartition(aging, 4, topics.Durability{}),
 	}
 	_, err := topics.Ensure(t.Context(), cl, specs, true)
 	if !errors.Is(err, topics.ErrMismatch) {
@@ -158,6 +161,8 @@ func TestEnsureReportsAllThatDoesNotFit(t *testing.T) {
 	for _, want := range []string{
 		few + " (changelog of store a) has 3 partitions, 4 are needed",
 		deleted + " (changelog of store b) has cleanup.policy=delete, compact is needed",
+		aging + " (repartition topic) has retention.ms=604800000, -1 is needed",
+		"kafka-configs --alter --entity-type topics --entity-name " + aging + " --add-config retention.ms=-1",
 		"kafka-configs --alter --entity-type topics --entity-name " + deleted + " --add-config cleanup.policy=compact",
 	} {
 		if !strings.Contains(err.Error(), want) {
