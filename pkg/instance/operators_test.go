@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -267,4 +268,23 @@ func remaining(store *topology.StoreSpec, rows map[string]string) (out []string)
 		}
 	}
 	return out
+}
+
+// different describes how two maps differ, "" if they do not.
+func different(got, want map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if v, ok := got[k]; v != want[k] {
+			out = append(out, fmt.Sprintf("%s: %q (there: %v), want %q", k, v, ok, want[k]))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[k]; !ok {
+			out = append(out, fmt.Sprintf("%s: %q, want none", k, got[k]))
+		}
+	}
+	if n := len(out); n > 10 {
+		out = append(out[:10], fmt.Sprintf("and %d more", n-10))
+	}
+	return strings.Join(out, "\n  ")
 }
