@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/streamworker/streamworker/pkg/topology/window"
+
+	"github.com/streamworker/streamworker/pkg/topology/format"
 )
 
 // stampLen is the length of the timestamp in front of every value in a store, and so in its changelog: ms
@@ -326,8 +328,8 @@ func compareValues(x, y any) (int, error) {
 			return strings.Compare(s, t), nil
 		}
 	}
-	i, xInt := wholeNumber(x)
-	j, yInt := wholeNumber(y)
+	i, xInt := format.Integer(x)
+	j, yInt := format.Integer(y)
 	if xInt && yInt {
 		return cmp.Compare(i, j), nil
 	}
@@ -343,6 +345,6 @@ func number(v any) (float64, bool) {
 	if f, ok := v.(float64); ok {
 		return f, true
 	}
-	n, ok := wholeNumber(v)
+	n, ok := format.Integer(v)
 	return float64(n), ok
 }

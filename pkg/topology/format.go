@@ -224,36 +224,13 @@ func unbox(v any, f Format) (datum, error) {
 			return floatDatum(float64(v)), nil
 		}
 	default:
-		if n, ok := wholeNumber(v); ok && f == Int {
+		if n, ok := format.Integer(v); ok && f == Int {
 			return intDatum(n), nil
 		} else if ok && f == Float {
 			return floatDatum(float64(n)), nil
 		}
 	}
 	return datum{}, fmt.Errorf("want %s, got %s", f, describe(v))
-}
-
-func wholeNumber(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int:
-		return int64(n), true
-	case int64:
-		return n, true
-	case int32:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case int8:
-		return int64(n), true
-	case uint8:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	default:
-		return 0, false
-	}
 }
 
 // describe names a value in an error, short enough for a log line.

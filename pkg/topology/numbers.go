@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/streamworker/streamworker/pkg/topology/format"
 )
 
 // toWhole is the int() of expressions. Unlike the library's it gives the same on all processors: a float beyond the range becomes its
@@ -30,7 +32,7 @@ func toWhole(args ...any) (any, error) {
 	case time.Duration:
 		return int(v), nil // ns
 	default:
-		if n, ok := wholeNumber(v); ok {
+		if n, ok := format.Integer(v); ok {
 			return int(n), nil
 		}
 		return nil, fmt.Errorf("int() wants a number or text, got %s", describe(v))

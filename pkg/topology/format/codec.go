@@ -52,9 +52,8 @@ func Describe(v any) string {
 	}
 }
 
-// whole takes a value as a whole number: an integer of any kind, or a float without a fraction, as JSON does not tell
-// the two apart.
-func whole(v any) (int64, bool) {
+// Integer takes a value as a whole number: an integer of a kind that JSON and expressions give.
+func Integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int:
 		return int64(n), true
@@ -72,11 +71,21 @@ func whole(v any) (int64, bool) {
 		return int64(n), true
 	case uint32:
 		return int64(n), true
-	case float64:
-		// Beyond 2^63 the conversion is not defined.
-		if n == math.Trunc(n) && n >= -1<<63 && n < 1<<63 {
-			return int64(n), true
-		}
+	default:
+		return 0, false
+	}
+}
+
+// whole takes a value as a whole number: an integer of any kind, or a float without a fraction, as JSON does not tell
+// the two apart.
+func whole(v any) (int64, bool) {
+	n, ok := v.(float64)
+	if !ok {
+		return Integer(v)
+	}
+	// Beyond 2^63 the conversion is not defined.
+	if n == math.Trunc(n) && n >= -1<<63 && n < 1<<63 {
+		return int64(n), true
 	}
 	return 0, false
 }
