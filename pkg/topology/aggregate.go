@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/streamworker/streamworker/pkg/topology/window"
-
 	"github.com/streamworker/streamworker/pkg/topology/format"
+	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // stampLen is the length of the timestamp in front of every value in a store, and so in its changelog: ms
