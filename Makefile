@@ -7,6 +7,8 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+# As go test -v, and says again at the end what has failed.
+GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0 --format standard-verbose
 
 # Packages that have tests for kfake and, with STREAMWORKER_TEST_BROKERS set, run them on a real Kafka too.
 KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./pkg/dev ./pkg/reset ./pkg/doctor ./pkg/command ./deploy
@@ -45,7 +47,7 @@ sim: ## random simulation of assignor, leases and handover, SIM_HISTORIES histor
 .PHONY: integration
 integration: build ## tests on a real Kafka (starts one by scripts/kafka.sh; needs JDK 17+ and Maven)
 	scripts/kafka.sh run go test -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
-	go test -count=1 -p 1 -timeout 60m -tags integration -v ./integration/...
+	$(GOTESTSUM) -- -count=1 -p 1 -timeout 60m -tags integration ./integration/...
 
 .PHONY: differential
 differential: ## the same results as Kafka Streams, on generated input (part of integration; needs a JDK 17+ and Maven, no Kafka)

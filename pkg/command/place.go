@@ -135,7 +135,9 @@ func (r *remote) ask(ctx context.Context, question func(context.Context) error) 
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	err := r.env.patiently("asking Kafka", r.patience, func() error { return question(bounded) })
+	err := r.env.patiently("asking Kafka", r.patience, func() error {
+		return kafka.Persist(bounded, r.client, r.patience, slog.New(slog.DiscardHandler), func() error { return question(bounded) })
+	})
 	switch {
 	case err == nil:
 		return nil

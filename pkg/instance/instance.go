@@ -21,7 +21,6 @@ import (
 	"github.com/streamworker/streamworker/pkg/leave"
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/tasks"
-	"github.com/streamworker/streamworker/pkg/topics"
 )
 
 var (
@@ -219,33 +218,10 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 	if c.SchemaRegistry.SecretInClear() {
 		i.log.Warn("the password crosses the network in clear: use https in schema_registry.url", "component", "schema_registry")
 	}
-	if err := i.reach(ctx, p.clients.admin); err != nil {
-		return nil, err
-	}
-	lay, err := prepare(ctx, p.clients.admin, c)
-	if err != nil {
-		return nil, err
-	}
 	p.bus = control.NewBus(p.clients.control, c.App, i.log)
-	if c.InternalTopics.Create {
-		err = p.bus.EnsureTopic(ctx, c.InternalTopics.Replication)
-	} else {
-		err = p.bus.CheckTopic(ctx)
-	}
+	lay, err := i.consult(ctx, p)
 	if err != nil {
 		return nil, err
-	}
-	if err := topics.CheckRights(ctx, p.clients.admin, lay.needs); err != nil {
-		return nil, err
-	}
-	p.evolution = &evolution{cfg: c, id: i.id, log: i.log, lay: lay, bus: p.bus, now: time.Now}
-	if err := p.evolution.check(ctx, p.clients.admin, p.engine.Stored()); err != nil {
-		return nil, err
-	}
-	if c.Guarantee == config.ExactlyOnce {
-		if p.transactions, err = i.newTransactions(ctx, p.clients.admin, lay); err != nil {
-			return nil, err
-		}
 	}
 	return p, i.connect(p, lay)
 }

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -143,14 +144,50 @@ func rights(app string, top *topology.Topology, internal []topics.Spec) map[stri
 // unreachableAfter is how long an instance waits for Kafka at its start.
 const unreachableAfter = 30 * time.Second
 
-// reach waits until Kafka answers.
-func (i *Instance) reach(ctx context.Context, cl *kgo.Client) error {
+// consult waits until Kafka answers, then finds out and arranges there what the parts need. A broker that goes meanwhile is waited for
+// as well: whoever starts many instances does not choose the moment.
+func (i *Instance) consult(ctx context.Context, p *parts) (lay *layout, err error) {
 	wait := i.opts.ReachTimeout
 	if wait <= 0 {
 		wait = unreachableAfter
 	}
-	if err := kafka.Reach(ctx, cl, wait); err != nil {
-		return fmt.Errorf("starting %s: %w", i.cfg.App, err)
+	if err = kafka.Reach(ctx, p.clients.admin, wait); err == nil {
+		err = kafka.Persist(ctx, p.clients.admin, wait, i.log, func() (err error) {
+			lay, err = i.arrange(ctx, p)
+			return err
+		})
 	}
-	return nil
+	if errors.Is(err, kafka.ErrUnreachable) {
+		err = fmt.Errorf("starting %s: %w", i.cfg.App, err)
+	}
+	return lay, err
+}
+
+// arrange checks the cluster's topics, creates those that are the application's own, and records what this instance runs. Done again, it
+// changes nothing.
+func (i *Instance) arrange(ctx context.Context, p *parts) (*layout, error) {
+	c, admin := i.cfg, p.clients.admin
+	lay, err := prepare(ctx, admin, c)
+	if err != nil {
+		return nil, err
+	}
+	if c.InternalTopics.Create {
+		err = p.bus.EnsureTopic(ctx, c.InternalTopics.Replication)
+	} else {
+		err = p.bus.CheckTopic(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := topics.CheckRights(ctx, admin, lay.needs); err != nil {
+		return nil, err
+	}
+	p.evolution = &evolution{cfg: c, id: i.id, log: i.log, lay: lay, bus: p.bus, now: time.Now}
+	if err := p.evolution.check(ctx, admin, p.engine.Stored()); err != nil {
+		return nil, err
+	}
+	if c.Guarantee == config.ExactlyOnce {
+		p.transactions, err = i.newTransactions(ctx, admin, lay)
+	}
+	return lay, err
 }

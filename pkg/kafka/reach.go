@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -73,6 +75,43 @@ func sleep(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// Persist takes a step until it succeeds, as long as it fails for want of brokers that answer and that have not been missing for
+// longer than wait: one may be restarting, or a connection break, between two requests. Then it returns ErrUnreachable. The step
+// begins anew each time. Any other failure is returned as it is.
+func Persist(ctx context.Context, cl *kgo.Client, wait time.Duration, log *slog.Logger, step func() error) error {
+	var since time.Time
+	for {
+		err := step()
+		if err == nil || !passing(err) || ctx.Err() != nil {
+			return err
+		}
+		if since.IsZero() {
+			since = time.Now()
+			log.Warn("Kafka does not answer; trying again", "component", "kafka", "for", wait.String(), "error", err)
+		}
+		if time.Since(since) > wait {
+			return unreachable(cl, err)
+		}
+		if !sleep(ctx) {
+			return err
+		}
+	}
+}
+
+// passing tells whether err speaks of brokers that could not be asked, or not now. A topic that is not there is not among it: whoever
+// asks for one knows whether to wait.
+func passing(err error) bool {
+	if _, final := meaning(err); final {
+		return false
+	}
+	var answer *kerr.Error
+	if errors.As(err, &answer) {
+		return answer.Retriable && answer != kerr.UnknownTopicOrPartition && answer != kerr.UnknownTopicID
+	}
+	var network *net.OpError
+	return errors.As(err, &network) || closed(err) || kgo.IsRetryableBrokerErr(err)
 }
 
 // Settled asks a coordinator again and again while it is being chosen or is reading what it has to know, as long as ctx lasts.

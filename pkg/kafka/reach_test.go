@@ -3,10 +3,13 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,5 +109,43 @@ func TestSettled(t *testing.T) {
 	cancel()
 	if err := kafka.Settled(ctx, func() error { return kerr.NotCoordinator }); !errors.Is(err, kerr.NotCoordinator) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestPersist repeats a step while brokers are missing, and nothing else.
+func TestPersist(t *testing.T) {
+	cl := client(t, kafka.Connection{Brokers: []string{"127.0.0.1:1"}})
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		name  string
+		wait  time.Duration
+		steps []error // what the step returns, one after the other; the last one again and again
+		tries int
+		want  error
+	}{
+		{"at once", time.Hour, []error{nil}, 1, nil},
+		{"a broker is away, then another does not lead", time.Hour, []error{refused, fmt.Errorf("asking: %w", kerr.NotLeaderForPartition), nil}, 3, nil},
+		{"a connection that broke", time.Hour, []error{io.ErrUnexpectedEOF, nil}, 2, nil},
+		{"no brokers for too long", 0, []error{refused}, 1, kafka.ErrUnreachable},
+		{"no such topic", time.Hour, []error{kerr.UnknownTopicOrPartition}, 1, kerr.UnknownTopicOrPartition},
+		{"no right", time.Hour, []error{kerr.TopicAuthorizationFailed}, 1, kerr.TopicAuthorizationFailed},
+		{"wrong credentials", time.Hour, []error{kerr.SaslAuthenticationFailed}, 1, kerr.SaslAuthenticationFailed},
+		{"something else", time.Hour, []error{os.ErrInvalid}, 1, os.ErrInvalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tries := 0
+			err := kafka.Persist(t.Context(), cl, c.wait, discard, func() error {
+				tries++
+				return c.steps[min(tries, len(c.steps))-1]
+			})
+			if !errors.Is(err, c.want) || tries != c.tries {
+				t.Errorf("%v after %d tries; want %v after %d", err, tries, c.want, c.tries)
+			}
+		})
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	err := kafka.Persist(stopped, cl, time.Hour, discard, func() error { stop(); return refused })
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("it must end with its context, got %v", err)
 	}
 }
