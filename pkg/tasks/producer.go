@@ -64,7 +64,7 @@ func (m *Manager) startProducer(failures int) {
 	x, number := m.txn, m.txn.number
 	time.AfterFunc(min(backoff(failures), openRetryMost), func() {
 		m.box.post(func() {
-			if number == x.number && !x.pending && !x.starting {
+			if number == x.number && x.phase == txnClosed && !x.pending && !x.starting { // else a plan has made the attempt meanwhile
 				m.initProducer()
 			}
 		})

@@ -226,6 +226,37 @@ func TestProducerThatDoesNotStart(t *testing.T) {
 	r.awaitExactlyOnce()
 }
 
+// The attempt that was put off when the group was lost is not made after a plan has made another: it would end a producer that works, and its
+// transaction with it.
+func TestProducerThatHasStartedIsNotStartedAgain(t *testing.T) {
+	r := newTxnRig(t, countStreams, 1)
+	fault := r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TxnID: "app-me", Err: kerr.InvalidTransactionTimeout, Count: -1})
+	r.start()
+	r.plan(1, own(id(0)))
+	var failures int
+	r.await("an attempt is put off", func() (off bool) {
+		r.inside(func() { off, failures = r.m.txn.failures >= 2 && !r.m.txn.starting, r.m.txn.failures })
+		return off
+	})
+	fault.Remove()
+	r.m.Lost(net.ErrClosed)
+	r.plan(2, own(id(0)))
+	var started int
+	r.await("the producer has started", func() (open bool) {
+		r.inside(func() { open, started = r.m.txn.phase == txnOpen, r.m.txn.number })
+		return open
+	})
+	time.Sleep(backoff(failures) + 100*time.Millisecond) // for an attempt that ought not to come
+	r.inside(func() {
+		if now := r.m.txn.number; now != started {
+			t.Errorf("producer %d has been replaced by %d", started, now)
+		}
+	})
+	r.send(0, 5, 1)
+	r.awaitOffset(0, 5)
+	r.awaitExactlyOnce()
+}
+
 // The brokers take the offsets of all tasks but one. That one is dropped and waits, the others go on; what is
 // committed is not done again.
 func TestOffsetsThatAreRefusedForOneTask(t *testing.T) {
