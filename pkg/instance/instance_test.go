@@ -51,6 +51,7 @@ type bench struct {
 	program   func(app string) *topology.Program // nil: the file says what to compute
 	app       string
 	brokers   []string
+	fake      *kfake.Cluster // nil: a real Kafka
 	dir       string
 	client    *kgo.Client
 	dialer    func(ctx context.Context, network, host string) (net.Conn, error) // of instances started from now on
@@ -81,7 +82,7 @@ func newBench(t *testing.T, guarantee config.Guarantee, partitions int32) *bench
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)
-		b.brokers = c.ListenAddrs()
+		b.brokers, b.fake = c.ListenAddrs(), c
 	}
 	var out io.Writer = io.Discard
 	if testing.Verbose() {

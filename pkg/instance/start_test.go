@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/streamworker/streamworker/pkg/config"
@@ -28,6 +30,22 @@ func TestBrokersThatGoDuringTheStart(t *testing.T) {
 		t.Errorf("%d of the outages did not take place", left)
 	}
 	b.send(2000, 100)
+	b.check()
+}
+
+// TestStartOnANewTopic has a broker say that it does not know what another one has created: it hears of it later.
+func TestStartOnANewTopic(t *testing.T) {
+	b := newBench(t, config.AtLeastOnce, 2)
+	if b.fake == nil {
+		t.Skip("a real Kafka does not do it at will")
+	}
+	lags := b.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.UnknownTopicOrPartition, Count: 2})
+	w := b.start("a")
+	b.awaitActive(w, 2)
+	if lags.Hits() != 2 {
+		t.Error("no broker was behind")
+	}
+	b.send(200, 10)
 	b.check()
 }
 

@@ -100,15 +100,15 @@ func Persist(ctx context.Context, cl *kgo.Client, wait time.Duration, log *slog.
 	}
 }
 
-// passing tells whether err speaks of brokers that could not be asked, or not now. A topic that is not there is not among it: whoever
-// asks for one knows whether to wait.
+// passing tells whether err speaks of brokers that could not be asked, or not now. A topic that is not known is among it: on a broker
+// that has not yet heard of it, it was created a moment ago. Whoever knows that a topic is missing has another error for that.
 func passing(err error) bool {
 	if _, final := meaning(err); final {
 		return false
 	}
 	var answer *kerr.Error
 	if errors.As(err, &answer) {
-		return answer.Retriable && answer != kerr.UnknownTopicOrPartition && answer != kerr.UnknownTopicID
+		return answer.Retriable
 	}
 	var network *net.OpError
 	return errors.As(err, &network) || closed(err) || kgo.IsRetryableBrokerErr(err)

@@ -127,7 +127,7 @@ func TestPersist(t *testing.T) {
 		{"a broker is away, then another does not lead", time.Hour, []error{refused, fmt.Errorf("asking: %w", kerr.NotLeaderForPartition), nil}, 3, nil},
 		{"a connection that broke", time.Hour, []error{io.ErrUnexpectedEOF, nil}, 2, nil},
 		{"no brokers for too long", 0, []error{refused}, 1, kafka.ErrUnreachable},
-		{"no such topic", time.Hour, []error{kerr.UnknownTopicOrPartition}, 1, kerr.UnknownTopicOrPartition},
+		{"a broker that has not heard of a new topic", time.Hour, []error{kerr.UnknownTopicOrPartition, nil}, 2, nil},
 		{"no right", time.Hour, []error{kerr.TopicAuthorizationFailed}, 1, kerr.TopicAuthorizationFailed},
 		{"wrong credentials", time.Hour, []error{kerr.SaslAuthenticationFailed}, 1, kerr.SaslAuthenticationFailed},
 		{"something else", time.Hour, []error{os.ErrInvalid}, 1, os.ErrInvalid},
