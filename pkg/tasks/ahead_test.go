@@ -95,6 +95,7 @@ func TestReadAheadIsTakenBack(t *testing.T) {
 			t.Error("a learner reads input")
 		}
 	})
+	r.awaitNoBacklog()
 	r.send(0, 10, 3)
 	r.ledger.write("in", 0, 20, handover.Metadata{Committer: "former"})
 	r.plan(3, own(id(0)))
@@ -102,4 +103,21 @@ func TestReadAheadIsTakenBack(t *testing.T) {
 	if _, n := r.counts("out"); n != 20 {
 		t.Errorf("%d records are processed, want the 20 after the committed offset", n)
 	}
+}
+
+// What was read ahead for a task that is then closed keeps nobody back.
+func TestReadAheadOfATaskThatGoes(t *testing.T) {
+	r := newRig(t, countStreams, 1).start()
+	r.send(0, 30, 3)
+	r.readsAhead(10)
+	r.awaitAhead()
+	r.plan(2, assign.MemberPlan{})
+	r.awaitPhase(id(0), handover.Idle)
+	r.awaitNoBacklog()
+}
+
+// awaitNoBacklog waits until nothing counts as waiting in inboxes.
+func (r *rig) awaitNoBacklog() {
+	r.t.Helper()
+	r.await("no input waits", func() bool { return r.m.env.input.backlog.bytes.Load() == 0 })
 }

@@ -92,7 +92,7 @@ func (in *input) addOne(tp TopicPartition, r route) {
 }
 
 // remove ends the consumption of a task's sources. Records may still come until the polling goroutine
-// has seen to it; the task drops them by their epoch.
+// has seen to it: then it drops what the task has not taken.
 func (in *input) remove(t *task, parts []TopicPartition) {
 	in.change(func() {
 		var gone []TopicPartition
@@ -105,6 +105,7 @@ func (in *input) remove(t *task, parts []TopicPartition) {
 		if len(gone) > 0 {
 			in.cl.RemoveConsumePartitions(byTopic(gone))
 		}
+		t.inbox.drop()   // nobody may ever look at it again, and all tasks wait while too much is in all inboxes
 		in.resume(parts) // a pause outlives the removal
 	})
 }

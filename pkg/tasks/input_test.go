@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -191,4 +192,22 @@ func fetched(tp TopicPartition, n, size int) kgo.FetchTopicPartition {
 		f.Records = append(f.Records, &kgo.Record{Offset: int64(i), Value: make([]byte, size)})
 	}
 	return f
+}
+
+// A fetch that is delivered between the end of a task and the removal of its partitions does not count for ever.
+func TestInputOfAClosedTask(t *testing.T) {
+	in := newInput(newRig(t, countStreams, 1).cfg.Input)
+	sub := twoSources()
+	task := newTask(id(3), sub, &env{cfg: &Config{Logger: slog.New(slog.DiscardHandler)}, ctx: t.Context(), input: in})
+	parts := sub.sources(task.id)
+	in.routes[parts[0]] = route{task: task}
+	in.remove(task, parts)
+	task.close(false, func(error) {})
+	in.deliver(fetched(parts[0], 10, 100))
+	for _, f := range in.changes {
+		f()
+	}
+	if n := in.backlog.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes wait in the inbox of a task that is closed", n)
+	}
 }

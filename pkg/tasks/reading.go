@@ -35,7 +35,7 @@ func (m *Manager) readAhead(s *slot, t *task, st handover.TaskState, offsets []i
 	m.env.input.add(t, st.Epoch, s.sub.sources(s.id), offsets)
 }
 
-// endReadAhead ends what readAhead has begun. The task drops what it has by its epoch.
+// endReadAhead ends what readAhead has begun, and drops what that has brought.
 func (m *Manager) endReadAhead(s *slot) {
 	if s.ahead {
 		s.ahead = false
