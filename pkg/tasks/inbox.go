@@ -22,13 +22,15 @@ func inboxShare(n int) int {
 	return min(inboxMaxBytes, max(inboxMinBytes, inboxesBytes/max(1, n)))
 }
 
-// inputBatch is what one fetch brought for one source of a task.
+// inputBatch is what one fetch brought for one source of a task, or tells that the source goes on elsewhere.
 type inputBatch struct {
 	source  int
 	epoch   uint64 // of the activation that asked for it
 	records []*kgo.Record
 	bytes   int   // that the records take
 	end     int64 // the partition's high watermark at the fetch
+	moved   bool  // there are no records: those that follow begin at an offset that does not follow from the ones before
+	to      int64 // that offset
 }
 
 // bytesOf is the memory that records take.

@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,11 +105,7 @@ func TestOffsetThatIsGoneDuringAClose(t *testing.T) {
 		task.box.post(func() { <-hold })
 	})
 	close(answer)
-	r.await("the task is told", func() bool {
-		task.box.mu.Lock()
-		defer task.box.mu.Unlock()
-		return len(task.box.queue) > 0
-	})
+	r.await("the task is told", func() bool { return !task.inbox.empty() })
 	r.m.Lost(nil)
 	close(hold)
 	<-task.done
@@ -118,6 +115,42 @@ func TestOffsetThatIsGoneDuringAClose(t *testing.T) {
 	if n := r.m.Totals().RecordsIn; n != 40 {
 		t.Errorf("%d records processed, want the 40 from offset 60 on", n)
 	}
+}
+
+// What a task has fetched before its place in the topic is deleted is processed, and it goes on behind the gap.
+func TestRecordsAtHandBeforeAGap(t *testing.T) {
+	r := newRig(t, streamsFrom("topic: in, on_out_of_range: earliest"), 1).start()
+	r.plan(1, own(id(0)))
+	r.awaitMode(id(0), running)
+	hold := make(chan struct{})
+	var task *task
+	r.inside(func() {
+		task = r.m.slots[id(0)].task
+		task.box.post(func() { <-hold })
+	})
+	waiting := func() (records int, moved bool) {
+		task.inbox.mu.Lock()
+		defer task.inbox.mu.Unlock()
+		for _, b := range task.inbox.queue {
+			records, moved = records+len(b.records), moved || b.moved
+		}
+		return records, moved
+	}
+	r.send(0, 50, 5)
+	r.await("records are at hand", func() bool { n, _ := waiting(); return n == 50 })
+	r.cfg.Input.PauseFetchPartitions(map[string][]int32{"in": {0}})
+	sent := maps.Clone(r.sent)
+	r.send(0, 30, 5) // these are never seen
+	r.sent = sent
+	r.send(0, 20, 5)
+	if err := r.cluster.DeleteRecords("in", 0, 80); err != nil {
+		t.Fatal(err)
+	}
+	r.cfg.Input.ResumeFetchPartitions(map[string][]int32{"in": {0}})
+	r.await("the gap is found", func() bool { _, moved := waiting(); return moved })
+	close(hold)
+	r.awaitCommitted(0, 100)
+	r.awaitCounts()
 }
 
 // Input that cannot be read is no reason to ask for it without a pause, nor to close the task.

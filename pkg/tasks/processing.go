@@ -173,10 +173,13 @@ func (t *task) nextBatch(a *processing) bool {
 }
 
 // wanted takes from a batch what is not to be processed: records of an earlier activation, and those that were read ahead of
-// the token and that the former owner has processed.
+// the token and that the former owner has processed. If the source goes on elsewhere, it moves the task there.
 func (t *task) wanted(a *processing, b inputBatch) inputBatch {
-	if b.epoch != a.epoch {
+	switch {
+	case b.epoch != a.epoch:
 		b.records = nil
+	case b.moved:
+		a.offsets[b.source], a.moved = b.to, true
 	}
 	for len(b.records) > 0 && b.records[0].Offset < a.offsets[b.source] {
 		b.records = b.records[1:]

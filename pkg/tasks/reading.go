@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -114,14 +115,10 @@ func (m *Manager) readElsewhere(s *slot, r route, bound func(context.Context, []
 			m.log.Warn("the committed offset is gone; going on elsewhere as on_out_of_range says",
 				"task", s.id.String(), "topic", tp.Topic, "partition", tp.Partition, "offset", off)
 			r.next = off
-			r.task.box.post(func() {
-				a := r.task.active
-				if a == nil || a.stopped {
-					return
-				}
-				a.offsets[r.source], a.moved = off, true
-				m.box.post(func() { m.readFrom(s, r) }) // the manager knows whether the task still runs
-			})
+			// Behind what the task has at hand, which is from before the gap.
+			r.task.inbox.put(inputBatch{source: r.source, epoch: r.epoch, moved: true, to: off}, math.MaxInt, nil)
+			r.task.box.signal()
+			m.readFrom(s, r)
 		})
 	})
 }
