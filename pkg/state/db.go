@@ -17,7 +17,7 @@ import (
 // DB is the open state of one task.
 //
 // Locking: applying, then closing, then mu. The stores' rows take no lock: they belong to the goroutine
-// that runs the task, as do Freeze, Discard, Reset and ApplyChangelog, which change them.
+// that runs the task, as do Freeze, Trim, Discard, Reset and ApplyChangelog, which change them.
 type DB struct {
 	engine *Engine
 	task   string
@@ -87,11 +87,8 @@ func (d *DB) FreezeEach(then func(store int, changes iter.Seq2[[]byte, []byte]) 
 	dirty := 0
 	for _, s := range d.stores {
 		dirty += len(s.rows.dirty)
-		s.rows.trim()
-		if err := s.endScans(); err != nil {
-			d.fail(fmt.Errorf("state of task %s, store %s: ending a scan: %w", d.task, d.specs[s.index].Name, err))
-		}
 	}
+	d.Trim()
 	if dirty == 0 {
 		return nil, nil
 	}
@@ -110,6 +107,16 @@ func (d *DB) FreezeEach(then func(store int, changes iter.Seq2[[]byte, []byte]) 
 	d.mu.outstanding = append(d.mu.outstanding, c)
 	d.mu.Unlock()
 	return c, nil
+}
+
+// Trim gives back the memory of rows that are not needed, if all tasks together have too much of it. Freeze does the same.
+func (d *DB) Trim() {
+	for _, s := range d.stores {
+		s.rows.trim()
+		if err := s.endScans(); err != nil {
+			d.fail(fmt.Errorf("state of task %s, store %s: ending a scan: %w", d.task, d.specs[s.index].Name, err))
+		}
+	}
 }
 
 // Apply makes changes part of the state, together with the positions: per store, the position in its changelog after these

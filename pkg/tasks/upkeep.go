@@ -104,9 +104,7 @@ func (t *task) markCurrent() {
 		return
 	}
 	t.db.MarkCurrent()
-	if !a.moved && len(a.frozen) == 0 {
-		t.db.Freeze() // of nothing: it gives back the memory of rows that an idle task no longer needs
-	}
+	t.db.Trim() // nothing else does for an idle task
 }
 
 // removeStale removes closed state on disk that is older than its changelog's tombstones are kept: it

@@ -150,3 +150,34 @@ func TestFailedTaskBacksOff(t *testing.T) {
 	r.awaitCommitted(0, 10)
 	r.await("the failures are forgotten", func() bool { st := r.statusOf(0); return st.Err == nil && st.Failures == 0 })
 }
+
+// A record that cannot be processed has written to the store, and that was taken back. The state that is there is up to date all the same,
+// and upkeep takes nothing away that the next commit counts on.
+func TestUpkeepOfATaskThatStandsStill(t *testing.T) {
+	r := newRig(t, strings.Replace(countStreams, "- to:", "- filter: value < 6 or int(key) > 0\n    - to:", 1), 1).start()
+	r.plan(1, own(id(0)))
+	r.send(0, 5, 1)
+	r.awaitCommitted(0, 5)
+	r.send(0, 1, 1)
+	failures := func() int { return r.statusOf(0).Failures }
+	r.await("the record fails", func() bool { return failures() > 0 })
+	before := 0
+	r.inside(func() {
+		task := r.m.slots[id(0)].task
+		done := make(chan struct{})
+		task.box.post(func() { task.markCurrent(); close(done) })
+		<-done
+		before = task.stats.stalled.Load().failures
+	})
+	r.await("it fails once more", func() bool { return failures() > before })
+	r.plan(2, releaseOf(id(0), 2))
+	r.awaitPhase(id(0), handover.Released)
+	r.await("the state is closed", func() bool { return len(r.cfg.Engine.Local()) == 1 })
+	ends, err := r.adm.ListEndOffsets(t.Context(), "app-counts-changelog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := ends.Lookup("app-counts-changelog", 0); r.cfg.Engine.Local()[0].Position != end.Offset {
+		t.Errorf("the state that is kept is at %d, the changelog ends at %d", r.cfg.Engine.Local()[0].Position, end.Offset)
+	}
+}
