@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/streamworker/streamworker/pkg/state"
 	"github.com/streamworker/streamworker/pkg/topology"
@@ -19,13 +20,21 @@ type globals struct {
 	tables map[string]*topology.GlobalTable
 	box    *mailbox
 
+	// Of the running goroutine alone.
+	next     map[TopicPartition]int64 // the next offset to read
+	failures map[TopicPartition]int   // in a row
+
 	mu      sync.Mutex
 	behind  map[TopicPartition]int64 // where a partition has to get; -1: not known yet
-	waiting []func()                 // told when nothing is behind
+	waiting map[*mailbox]bool        // of tasks to be woken when nothing is behind
 }
 
 func newGlobals(specs []Global, r *state.Reader, log *slog.Logger) *globals {
-	g := &globals{specs: specs, reader: r, log: log, tables: make(map[string]*topology.GlobalTable), box: newMailbox(), behind: make(map[TopicPartition]int64)}
+	g := &globals{
+		specs: specs, reader: r, log: log, tables: make(map[string]*topology.GlobalTable), box: newMailbox(),
+		next: make(map[TopicPartition]int64), failures: make(map[TopicPartition]int),
+		behind: make(map[TopicPartition]int64), waiting: make(map[*mailbox]bool),
+	}
 	for _, s := range specs {
 		g.tables[s.Name] = topology.NewGlobalTable()
 		for p := range s.Partitions {
@@ -44,14 +53,14 @@ func (g *globals) of(specs []*topology.Global) []*topology.GlobalTable {
 	return out
 }
 
-// loaded tells whether the tables can be used. If not, wake is called once they can.
-func (g *globals) loaded(wake func()) bool {
+// loaded tells whether the tables can be used. If not, the task with this mailbox is woken once they can.
+func (g *globals) loaded(task *mailbox) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.behind) == 0 {
 		return true
 	}
-	g.waiting = append(g.waiting, wake)
+	g.waiting[task] = true
 	return false
 }
 
@@ -60,7 +69,6 @@ func (g *globals) run(ctx context.Context) {
 	for _, s := range g.specs {
 		for p := range s.Partitions {
 			g.read(s, p, 0)
-			g.reader.Urgent(s.Topic, p, true)
 		}
 	}
 	for {
@@ -86,6 +94,10 @@ func (g *globals) read(s Global, partition int32, from int64) {
 			b.Done()
 		}
 	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, behind := g.behind[TopicPartition{s.Topic, partition}]
+	g.reader.Urgent(s.Topic, partition, behind)
 }
 
 // apply takes a batch into its table.
@@ -99,9 +111,10 @@ func (g *globals) apply(s Global, b state.Batch) {
 	for _, r := range b.Records {
 		table.Put(r.Key, r.Value)
 	}
+	tp := TopicPartition{b.Topic, b.Partition}
+	g.next[tp], g.failures[tp] = b.Next, 0
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	tp := TopicPartition{b.Topic, b.Partition}
 	until, behind := g.behind[tp]
 	if !behind {
 		return
@@ -115,14 +128,15 @@ func (g *globals) apply(s Global, b state.Batch) {
 	delete(g.behind, tp)
 	g.reader.Urgent(b.Topic, b.Partition, false)
 	if len(g.behind) == 0 {
-		for _, wake := range g.waiting {
-			wake()
+		for task := range g.waiting {
+			task.signal()
 		}
 		g.waiting = nil
 	}
 }
 
-// readError goes on where the log begins, if it begins elsewhere by now.
+// readError goes on where the log begins, if it begins elsewhere by now. Other errors are those of rights: it tries again, as they may
+// be granted.
 func (g *globals) readError(s Global, b state.Batch) {
 	switch {
 	case errors.Is(b.Err, state.ErrTopicChanged):
@@ -131,7 +145,11 @@ func (g *globals) readError(s Global, b state.Batch) {
 	case errors.Is(b.Err, state.ErrOutOfRange):
 		g.again(s, b.Partition, b.LogStart)
 	default:
-		g.log.Error("a global table cannot be read", "table", s.Name, "topic", b.Topic, "partition", b.Partition, "error", b.Err)
+		tp := TopicPartition{b.Topic, b.Partition}
+		g.failures[tp]++
+		wait := backoff(g.failures[tp])
+		g.log.Error("a global table cannot be read; trying again", "table", s.Name, "topic", b.Topic, "partition", b.Partition, "retry", wait.String(), "error", b.Err)
+		time.AfterFunc(wait, func() { g.box.post(func() { g.again(s, b.Partition, g.next[tp]) }) })
 	}
 }
 

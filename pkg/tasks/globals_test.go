@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Tasks that look into a global table wait until it is there, whole, and then see what changes.
-func TestGlobalTable(t *testing.T) {
-	r := newRig(t, `
+const globalStreams = `
 tables:
   - {name: names, from: {topic: names, value: int}, global: true}
 streams:
@@ -21,7 +22,11 @@ streams:
     steps:
       - join: {table: names, key: value, type: left, value: 'int(other ?? -1)'}
       - to: {topic: out, value: int}
-`, 3)
+`
+
+// Tasks that look into a global table wait until it is there, whole, and then see what changes.
+func TestGlobalTable(t *testing.T) {
+	r := newRig(t, globalStreams, 3)
 	produce := func(topic string, partition int32, key, value []byte) {
 		t.Helper()
 		rec := &kgo.Record{Topic: topic, Partition: partition, Key: key, Value: value, Timestamp: time.UnixMilli(1)}
@@ -54,4 +59,33 @@ streams:
 	if got, _ := r.counts("out"); !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
+}
+
+// Rights to read a global table may be granted late: the tasks that wait for it go on then. However often they look at it meanwhile,
+// nothing is kept of that.
+func TestGlobalTableThatCannotBeRead(t *testing.T) {
+	r := newRig(t, globalStreams, 1)
+	fault := r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "names", Err: kerr.TopicAuthorizationFailed, Count: -1})
+	r.start()
+	r.plan(1, own(id(0)))
+	r.awaitMode(id(0), running)
+	r.send(0, 10, 2)
+	r.await("the task looks at it again and again", func() bool {
+		var looks int
+		r.inside(func() {
+			for range 10 {
+				r.m.slots[id(0)].task.box.signal()
+			}
+			g := r.m.env.globals
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			looks = len(g.waiting)
+		})
+		if looks > 1 {
+			t.Fatalf("one task waits %d times", looks)
+		}
+		return fault.Hits() > 1
+	})
+	fault.Remove()
+	r.awaitCommitted(0, 10)
 }

@@ -103,7 +103,7 @@ func (t *task) processNext() bool {
 	if a == nil || !a.admitted || a.stopped || t.waitsFor(time.Now()) > 0 {
 		return false
 	}
-	if len(t.sub.Globals) > 0 && !t.env.globals.loaded(t.box.signal) {
+	if len(t.sub.Globals) > 0 && !t.env.globals.loaded(t.box) {
 		return false
 	}
 	if !t.nextBatch(a) {
@@ -137,7 +137,7 @@ func (t *task) tick(now time.Time) time.Duration {
 	if a == nil || !a.admitted || a.stopped || !a.proc.Ticks() || t.waitsFor(now) > 0 {
 		return 0
 	}
-	if len(t.sub.Globals) > 0 && !t.env.globals.loaded(t.box.signal) {
+	if len(t.sub.Globals) > 0 && !t.env.globals.loaded(t.box) {
 		return 0
 	}
 	if now.Before(a.tickAt) {
