@@ -10,7 +10,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +33,8 @@ import (
 type twins struct {
 	*bench   // the one that things happen to
 	calm     *bench
-	cluster  *kfake.Cluster
+	cluster  *kfake.Cluster // nil: on a real Kafka
+	suffix   string         // of the names of topics and applications: a broker may have those of other runs
 	rnd      *rand.Rand
 	topology *topology.Topology // of the disturbed one
 	inputs   []string
@@ -42,13 +45,31 @@ type twins struct {
 
 const twinPartitions = 3
 
-func newTwins(t *testing.T, file string, seed uint64) *twins {
+// inputNames are the topics that files of twins read.
+var inputNames = regexp.MustCompile(`topic: (in-\w+)`)
+
+// input names an input topic of this run.
+func (w *twins) input(name string) string { return name + "-" + w.suffix }
+
+// newTwins makes them on a fake cluster or, if brokers are given, on a real Kafka, where sessions take longer to end.
+func newTwins(t *testing.T, file string, seed uint64, brokers []string) *twins {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SleepOutOfOrder(), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "500"}))
-	if err != nil {
-		t.Fatal(err)
+	w := &twins{
+		suffix: strconv.FormatInt(time.Now().UnixNano(), 36), rnd: rand.New(rand.NewPCG(seed, 0)),
+		workers: map[string]*worker{}, plugs: map[string]context.CancelFunc{}, disks: map[string]*vfs.MemFS{},
 	}
-	t.Cleanup(cluster.Close)
+	file = inputNames.ReplaceAllString(file, "topic: ${1}-"+w.suffix)
+	calmly := strings.NewReplacer("session_timeout: 2s", "session_timeout: 30s", "_timeout: 5s", "_timeout: 60s", "_timeout: 3s", "_timeout: 60s").Replace(file)
+	if len(brokers) > 0 {
+		file = strings.Replace(file, "session_timeout: 2s", "session_timeout: 6s", 1)
+	} else {
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SleepOutOfOrder(), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "500"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cluster.Close)
+		w.cluster, brokers = cluster, cluster.ListenAddrs()
+	}
 	var out io.Writer = io.Discard
 	if f := os.Getenv("STREAMWORKER_TEST_LOG"); f != "" {
 		file, err := os.Create(f)
@@ -59,26 +80,25 @@ func newTwins(t *testing.T, file string, seed uint64) *twins {
 		out = file
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	cl, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ProducerLinger(0))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ProducerLinger(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cl.Close)
-	app := func(name string) *bench {
-		return &bench{t: t, guarantee: config.ExactlyOnce, file: file, app: name, brokers: cluster.ListenAddrs(), dir: t.TempDir(), client: cl,
+	app := func(name, file string) *bench {
+		return &bench{t: t, guarantee: config.ExactlyOnce, file: file, app: name + "-" + w.suffix, brokers: brokers, dir: t.TempDir(), client: cl,
 			sent: map[string]int64{}, log: log.With("app", name)}
 	}
-	w := &twins{
-		bench: app("rough"), calm: app("calm"), cluster: cluster, rnd: rand.New(rand.NewPCG(seed, 0)),
-		workers: map[string]*worker{}, plugs: map[string]context.CancelFunc{}, disks: map[string]*vfs.MemFS{},
-	}
+	w.bench, w.calm = app("rough", file), app("calm", calmly)
 	w.mayAbort, w.calm.mayAbort = true, true // also a slow machine can let transactions run out
 	w.calm.disk = vfs.NewMem()
-	w.calm.file = strings.NewReplacer("session_timeout: 2s", "session_timeout: 30s", "_timeout: 5s", "_timeout: 60s", "_timeout: 3s", "_timeout: 60s").Replace(file)
 	topics := w.parse(w.calm).topics
 	parsed := w.parse(w.bench)
 	w.topology, w.inputs = parsed.topology, parsed.inputs
-	topics = slices.Concat(topics, parsed.topics, w.inputs, []string{parsed.topology.Globals[0].Topic})
+	topics = slices.Concat(topics, parsed.topics, w.inputs)
+	for _, g := range parsed.topology.Globals {
+		topics = append(topics, g.Topic)
+	}
 	if _, err := kadm.NewClient(cl).CreateTopics(context.Background(), twinPartitions, 1, nil, topics...); err != nil {
 		t.Fatal(err)
 	}
@@ -144,17 +164,24 @@ func (w *twins) crash(name string, lost bool) {
 	}
 }
 
-// send produces records, as many at once as there are.
+// send produces records to input topics, as many at once as there are.
 func (w *twins) send(records []*kgo.Record) {
 	w.t.Helper()
+	for _, r := range records {
+		r.Topic = w.input(r.Topic)
+	}
 	if err := w.client.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// awaitDone waits until both have committed all records of these topics.
-func (w *twins) awaitDone(topics ...string) {
+// awaitDone waits until both have committed all records of these inputs.
+func (w *twins) awaitDone(inputs ...string) {
 	w.t.Helper()
+	topics := make([]string, len(inputs))
+	for i, name := range inputs {
+		topics[i] = w.input(name)
+	}
 	for _, b := range []*bench{w.calm, w.bench} {
 		b.await(b.app+" is done", func() bool { return b.behind(topics) == "" })
 	}
