@@ -75,7 +75,7 @@ func drains(s *scene) {
 	s.run("probe ready -c app.yaml", "ok")
 	s.run("probe live --state-dir /var/lib/streamworker", "ok")
 	s.awaitStored("be", "200", "query -c app.yaml counts be")
-	s.run("query -c app.yaml", "counts  string  int    4")
+	s.run("query -c app.yaml", "counts  string  int    4           -")
 	s.run("query --brokers kafka:9092 --app words counts --prefix b --limit 10 -o json", `"key": "be"`)
 
 	s.run("leave --brokers kafka:9092 --app words --selector pool=blue --wait", "worker-3: drained")

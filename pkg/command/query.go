@@ -26,6 +26,8 @@ is found by the statuses of the group. For that, instances serve an admin addres
 without.
 
 KEY is text in the store's format: a string, a number, JSON. Without KEY, keys are listed in the order of their bytes. Without STORE, the stores.
+Keys of windows are shown as KEY@START/END, in ms since the epoch; KEY asks for all windows of a key, and --window-from and
+--window-to for those that begin in a range of time: ms since the epoch, or 2024-01-31T12:00:00Z.
 
 While a task is handed over, or an instance does not answer, the question is put again for --patience. With --stale, a learner or
 standby answers as well; ROLE says so, and how far it is behind. A key's task is that of its partition by Kafka's default partitioner:
@@ -34,6 +36,7 @@ where the producer of the input uses another one, name it by --partition.
 Ends with 17 if nothing is stored for the key.`,
 		Example: `  streamworker query -c words.yaml
   streamworker query -c words.yaml counts be
+  streamworker query -c words.yaml per-minute be --window-from 2024-01-31T12:00:00Z
   streamworker query --brokers kafka:9092 --app words counts --prefix b --limit 10 -o json`,
 		Args: usageArgs(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,6 +59,8 @@ Ends with 17 if nothing is stored for the key.`,
 	f.StringVar(&q.from, "from", "", "first `key`")
 	f.StringVar(&q.to, "to", "", "`key` behind the last one")
 	f.StringVar(&q.prefix, "prefix", "", "`text` that keys begin with")
+	f.StringVar(&q.windowFrom, "window-from", "", "`time` at which windows begin, or later")
+	f.StringVar(&q.windowTo, "window-to", "", "`time` before which windows begin")
 	f.IntVar(&q.limit, "limit", query.DefaultLimit, "most `keys` to show")
 	f.Int32Var(&q.partition, "partition", -1, "look in this `partition` only")
 	f.BoolVar(&q.stale, "stale", false, "take the answer of a learner or standby as well")
@@ -71,26 +76,30 @@ type queryCommand struct {
 	access adminAccessFlags
 	format output
 
-	store, key       string
-	hasKey           bool
-	from, to, prefix string
-	limit            int
-	partition        int32
-	stale            bool
-	patience         time.Duration
+	store, key           string
+	hasKey               bool
+	from, to, prefix     string
+	windowFrom, windowTo string
+	limit                int
+	partition            int32
+	stale                bool
+	patience             time.Duration
 }
 
 func (q *queryCommand) check(cmd *cobra.Command) error {
-	ranged := ""
-	for _, name := range []string{"from", "to", "prefix", "limit"} {
-		if cmd.Flags().Changed(name) {
-			ranged = name
+	set := func(names ...string) string {
+		for _, name := range names {
+			if cmd.Flags().Changed(name) {
+				return name
+			}
 		}
+		return ""
 	}
+	ranged := set("from", "to", "prefix")
 	switch {
 	case q.hasKey && ranged != "":
 		return usageError{fmt.Errorf("--%s is for a range: leave KEY away", ranged)}
-	case q.store == "" && (ranged != "" || cmd.Flags().Changed("partition")):
+	case q.store == "" && (ranged != "" || set("window-from", "window-to", "limit", "partition") != ""):
 		return usageError{errors.New("which store?")}
 	case cmd.Flags().Changed("prefix") && (q.from != "" || q.to != ""):
 		return usageError{errors.New("--prefix excludes --from and --to")}
@@ -126,6 +135,11 @@ func (q *queryCommand) run(ctx context.Context) error {
 	if q.partition >= 0 {
 		values.Set("partition", strconv.Itoa(int(q.partition)))
 	}
+	for name, text := range map[string]string{"from": q.from, "to": q.to, "prefix": q.prefix, "window_from": q.windowFrom, "window_to": q.windowTo} {
+		if text != "" {
+			values.Set(name, text)
+		}
+	}
 	var stores query.Stores
 	switch {
 	case q.store == "":
@@ -135,13 +149,29 @@ func (q *queryCommand) run(ctx context.Context) error {
 		return writeStores(q.env.out, stores, q.format == "json")
 	case q.hasKey:
 		values.Set("key", q.key)
-		var a query.Answer
-		if err := client.Ask(ctx, q.store, values, &a); err != nil {
-			return err
-		}
-		return writeAnswer(q.env.out, a, q.format == "json")
+		return q.ofKey(ctx, client, values)
 	}
 	return q.list(ctx, client, values)
+}
+
+// ofKey shows what is stored for a key: one row, or those of its windows.
+func (q *queryCommand) ofKey(ctx context.Context, client *query.Client, values url.Values) error {
+	values.Set("limit", strconv.Itoa(min(q.limit, query.MaxLimit)))
+	var a struct {
+		query.Answer
+		Rows []query.RangeRow `json:"rows"` // nil: it has no windows
+	}
+	if err := client.Ask(ctx, q.store, values, &a); err != nil {
+		return err
+	}
+	if a.Rows == nil {
+		return writeAnswer(q.env.out, a.Answer, q.format == "json")
+	}
+	rows, more, err := q.partitionRows(ctx, client, values)
+	if err != nil {
+		return err
+	}
+	return writeRows(q.env.out, q.store, rows, more, q.format == "json")
 }
 
 // list shows the first keys of the range in all partitions, or in one.
@@ -157,11 +187,6 @@ func (q *queryCommand) list(ctx context.Context, client *query.Client, values ur
 			if s.Name == q.store {
 				last = s.Partitions - 1
 			}
-		}
-	}
-	for name, text := range map[string]string{"from": q.from, "to": q.to, "prefix": q.prefix} {
-		if text != "" {
-			values.Set(name, text)
 		}
 	}
 	show := progress{w: q.env.errOut, terminal: q.env.terminal && q.format != "json"}
@@ -201,6 +226,6 @@ func (q *queryCommand) partitionRows(ctx context.Context, client *query.Client, 
 		if !page.More || len(rows) >= q.limit {
 			return rows, page.More, nil
 		}
-		values.Set("after", base64.StdEncoding.EncodeToString(rows[len(rows)-1].Raw))
+		values.Set("after", base64.StdEncoding.EncodeToString(page.Next))
 	}
 }

@@ -41,7 +41,7 @@ func newQueryable(t *testing.T, brokers, settings string) *queryable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _ = adm.DeleteTopics(context.Background(), app+"-in", app+"-out", app+"-control", app+"-counts-changelog")
+		_, _ = adm.DeleteTopics(context.Background(), app+"-in", app+"-out", app+"-control", app+"-counts-changelog", app+"-hourly-changelog")
 	})
 	q := &queryable{t: t, app: app, brokers: brokers, client: cl}
 	q.file = write(t, "q.yaml", fmt.Sprintf(`
@@ -55,6 +55,9 @@ streams:
     steps:
       - count: {store: counts}
       - to: {topic: %s-out, value: int}
+  - name: hourly
+    from: {stream: events}
+    steps: [count: {store: hourly, window: {tumbling: 1h}}]
 `, app, brokers, adminToken, settings, app, app))
 	var all []*kgo.Record
 	for i := range 20 {
@@ -143,7 +146,7 @@ func TestQuery(t *testing.T) {
 			t.Errorf("answers came from %v", from)
 		}
 
-		if code := s.run(t, "query", "-c", q.file, "--brokers", brokers); code != exitOK || !strings.Contains(s.stdout, "counts  string  int    4") {
+		if code := s.run(t, "query", "-c", q.file, "--brokers", brokers); code != exitOK || !strings.Contains(s.stdout, "counts  string  int    4           -") {
 			t.Errorf("stores: %d %q %s", code, s.stdout, s.stderr)
 		}
 		var list struct {
@@ -163,6 +166,34 @@ func TestQuery(t *testing.T) {
 			t.Errorf("prefix: %d %s%s", code, s.stdout, s.stderr)
 		}
 
+		// Of a store with windows: one key, all keys of a time, and of a time without any.
+		var hour struct {
+			Rows []struct {
+				queried
+				Start int64 `json:"window_start"`
+				End   int64 `json:"window_end"`
+			}
+			More bool
+		}
+		code = s.run(t, "query", "-c", q.file, "--brokers", brokers, "hourly", "key-007", "-o", "json")
+		if err := json.Unmarshal([]byte(s.stdout), &hour); code != exitOK || err != nil || hour.More || len(hour.Rows) == 0 {
+			t.Fatalf("windows of a key: %d %v %s%s", code, err, s.stdout, s.stderr)
+		}
+		count, first := 0, hour.Rows[0]
+		for _, row := range hour.Rows { // two, if an hour has begun meanwhile
+			count += row.Value
+		}
+		if count != 7 || first.Key != "key-007" || first.End-first.Start != 3600_000 || first.Task == "" {
+			t.Errorf("windows of a key: %+v", hour.Rows)
+		}
+		shown := fmt.Sprintf("key-007@%d/%d  ", first.Start, first.End)
+		if code := s.run(t, "query", "-c", q.file, "--brokers", brokers, "hourly", "--window-from", fmt.Sprint(first.Start)); code != exitOK || !strings.Contains(s.stdout, shown) || strings.Count(s.stdout, "@") < 19 {
+			t.Errorf("windows of a time: %d %s%s", code, s.stdout, s.stderr)
+		}
+		if code := s.run(t, "query", "-c", q.file, "--brokers", brokers, "hourly", "--window-to", "2001-01-01T00:00:00Z"); code != exitOK || s.stdout != "no keys\n" {
+			t.Errorf("windows of another time: %d %s%s", code, s.stdout, s.stderr)
+		}
+
 		// What goes wrong, and what the exit code says.
 		for _, c := range []struct {
 			args []string
@@ -170,9 +201,12 @@ func TestQuery(t *testing.T) {
 			want string
 		}{
 			{[]string{"counts", "nothing"}, exitNoKey, "nothing is stored for this key in counts"},
-			{[]string{"count", "key-001"}, exitError, `there is no store "count"; there are counts`},
+			{[]string{"count", "key-001"}, exitError, `there is no store "count"; there are counts, hourly`},
 			{[]string{"counts", "key-001", "--partition", "7"}, exitUsage, "partitions 0 to 3"},
-			{[]string{"counts", "key-001", "--limit", "7"}, exitUsage, "leave KEY away"},
+			{[]string{"counts", "key-001", "--prefix", "k"}, exitUsage, "leave KEY away"},
+			{[]string{"counts", "--window-from", "7"}, exitUsage, "store counts has no windows"},
+			{[]string{"hourly", "--window-from", "now"}, exitUsage, "want ms since the epoch"},
+			{[]string{"hourly", "key-001", "--window-to", "7"}, exitNoKey, "nothing is stored for this key in hourly"},
 			{[]string{"counts", "--prefix", "a", "--to", "b"}, exitUsage, "--prefix excludes"},
 			{[]string{"--limit", "7"}, exitUsage, "which store?"},
 			{[]string{"counts", "key-001", "--token-file", write(t, "token", "not-the-right-token")}, exitError, "does not let this client read"},

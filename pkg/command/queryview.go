@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,9 +33,9 @@ func writeStores(w io.Writer, s query.Stores, asJSON bool) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "STORE\tKEY\tVALUE\tPARTITIONS")
+	fmt.Fprintln(t, "STORE\tKEY\tVALUE\tPARTITIONS\tWINDOW")
 	for _, one := range s.Stores {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", one.Name, one.Key, one.Value, one.Partitions)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", one.Name, one.Key, one.Value, one.Partitions, cmp.Or(one.Window, "-"))
 	}
 	return t.Flush()
 }
@@ -67,7 +68,7 @@ func writeRows(w io.Writer, store string, rows []foundRow, more bool, asJSON boo
 	if err := t.Flush(); err != nil || !more {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "and more: --limit shows them, --from goes on from a key")
+	_, err := fmt.Fprintln(w, "and more: --limit shows them, --from goes on from a key, --window-from from a time")
 	return err
 }
 
@@ -86,7 +87,11 @@ func writeRow(w io.Writer, r query.Row, from query.Origin) {
 	default:
 		role += fmt.Sprintf(", %s changes behind", thousands(from.Lag))
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Key), plain(r.Value), time.UnixMilli(r.Timestamp).UTC().Format(time.RFC3339), from.Task, from.Instance, role)
+	key := plain(r.Key)
+	if r.Window != nil {
+		key += fmt.Sprintf("@%d/%d", r.Start, r.End)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", key, plain(r.Value), time.UnixMilli(r.Timestamp).UTC().Format(time.RFC3339), from.Task, from.Instance, role)
 }
 
 // plain shows texts without quotes where nothing in them needs any.

@@ -5,8 +5,9 @@ import "encoding/json"
 // StoreInfo is a store of the application.
 type StoreInfo struct {
 	Name       string `json:"name"`
-	Key        string `json:"key"`   // format
-	Value      string `json:"value"` // format
+	Key        string `json:"key"`              // format
+	Value      string `json:"value"`            // format
+	Window     string `json:"window,omitempty"` // of keys, in words; "": they have none
 	Partitions int32  `json:"partitions"`
 }
 
@@ -30,9 +31,16 @@ type Row struct {
 	Key       json.RawMessage `json:"key"`
 	Value     json.RawMessage `json:"value"`
 	Timestamp int64           `json:"timestamp"` // ms since the epoch
+	*Window
 }
 
-// Answer is a key's row.
+// Window is that of a row, in ms since the epoch.
+type Window struct {
+	Start int64 `json:"window_start"`
+	End   int64 `json:"window_end"`
+}
+
+// Answer is a key's row, where it has no more than one.
 type Answer struct {
 	Origin
 	Row
@@ -44,11 +52,12 @@ type RangeRow struct {
 	Raw []byte `json:"raw_key"` // its bytes, by which ranges are ordered
 }
 
-// Range is the answer for a range of one partition.
+// Range is the answer for a range of one partition, and for the windows of a key.
 type Range struct {
 	Origin
 	Rows []RangeRow `json:"rows"`
-	More bool       `json:"more"` // the limit was reached: go on after the last raw key
+	More bool       `json:"more"`           // a bound was reached, and there may be further rows
+	Next []byte     `json:"next,omitempty"` // if so, the raw key to go on after
 }
 
 // Code is the kind of a failure.

@@ -84,9 +84,13 @@ func (h *Handler) stores() *Stores {
 	s := &Stores{Instance: h.cfg.Instance.ID(), Stores: []StoreInfo{}}
 	for _, sub := range h.cfg.Topology.Subtopologies {
 		for _, store := range sub.Stores {
-			s.Stores = append(s.Stores, StoreInfo{
+			info := StoreInfo{
 				Name: store.Name, Key: store.Key.String(), Value: store.Value.String(), Partitions: h.cfg.Instance.Partitions(sub.ID),
-			})
+			}
+			if store.Window != nil {
+				info.Window = store.Window.String()
+			}
+			s.Stores = append(s.Stores, info)
 		}
 	}
 	return s
@@ -107,9 +111,12 @@ func (h *Handler) ask(name string, q url.Values) (any, *Failure) {
 		}
 		return nil, f
 	}
+	if store.Layout == topology.Index || store.Layout == topology.Timed {
+		return nil, h.failure(CodeBadRequest, "store %s has no values, but what its step has to remember of others (%s)", name, store.Definition())
+	}
 	for parameter := range q {
 		switch parameter {
-		case "key", "partition", "from", "to", "prefix", "after", "limit", "stale":
+		case "key", "partition", "from", "to", "prefix", "window_from", "window_to", "after", "limit", "stale":
 		default:
 			return nil, h.failure(CodeBadRequest, "there is no parameter %q", parameter)
 		}
@@ -128,7 +135,7 @@ func (h *Handler) ask(name string, q url.Values) (any, *Failure) {
 	}
 	stale := q.Get("stale") == "true"
 	if !q.Has("key") {
-		return h.scan(store, task, q, stale)
+		return h.scan(store, task, nil, q, stale)
 	}
 	key, err := store.Key.ParseText(q.Get("key"))
 	if err != nil {
@@ -136,6 +143,9 @@ func (h *Handler) ask(name string, q url.Values) (any, *Failure) {
 	}
 	if task.Partition < 0 {
 		task.Partition = tasks.PartitionOf(key, partitions)
+	}
+	if store.Window != nil || store.Layout == topology.Buffer {
+		return h.scan(store, task, key, q, stale)
 	}
 	return h.get(store, task, key, stale)
 }
@@ -150,9 +160,7 @@ func (h *Handler) get(store *topology.StoreSpec, task assign.TaskID, key []byte,
 		return nil, h.unreadable(task, err)
 	}
 	if !ok {
-		f := h.failure(CodeNoKey, "nothing is stored for this key in %s (task %s, which has it by Kafka's default partitioner unless you named a partition)", store.Name, task)
-		f.Task = task.String()
-		return nil, f
+		return nil, h.nothing(store, task)
 	}
 	row, err := rowOf(store, key, stored)
 	if err != nil {
@@ -161,10 +169,18 @@ func (h *Handler) get(store *topology.StoreSpec, task assign.TaskID, key []byte,
 	return &Answer{Origin: h.origin(store, task, view), Row: row}, nil
 }
 
+// nothing says that a key is not there.
+func (h *Handler) nothing(store *topology.StoreSpec, task assign.TaskID) *Failure {
+	f := h.failure(CodeNoKey, "nothing is stored for this key in %s (task %s, which has it by Kafka's default partitioner unless you named a partition)", store.Name, task)
+	f.Task = task.String()
+	return f
+}
+
 func (h *Handler) origin(store *topology.StoreSpec, task assign.TaskID, view tasks.View) Origin {
 	return Origin{Store: store.Name, Instance: h.cfg.Instance.ID(), Task: task.String(), Role: string(view.Role), Lag: view.Lag}
 }
 
+// rowOf shows a row of a store, without the window.
 func rowOf(store *topology.StoreSpec, key, stored []byte) (row Row, err error) {
 	var value []byte
 	if row.Timestamp, value, err = store.Split(stored); err != nil {

@@ -131,7 +131,7 @@ func keyOf(t *testing.T, partition int32) string {
 func TestKey(t *testing.T) {
 	h, in, _ := newHandler(t)
 	code, stores, _ := ask[Stores](t, h, "/api/v1/stores")
-	if code != 200 || stores.Instance != "a" || len(stores.Stores) != 2 || stores.Stores[0] != (StoreInfo{"counts", "string", "int", 2}) {
+	if code != 200 || stores.Instance != "a" || len(stores.Stores) != 2 || stores.Stores[0] != (StoreInfo{"counts", "string", "int", "", 2}) {
 		t.Errorf("%d %+v", code, stores)
 	}
 	key := keyOf(t, 0)

@@ -84,7 +84,7 @@ func (w *windowing) set(key []byte, b window.Bounds, v *stored) error {
 	w.present.lower(b.End, w.folding.p)
 	w.row = w.win.AppendRow(w.row[:0], key, b)
 	w.buf = append(binary.BigEndian.AppendUint64(w.buf[:0], uint64(v.ts)), v.value.raw...)
-	if err := w.put(w.row, w.buf); err != nil || !w.byKey() {
+	if err := w.put(w.row, w.buf); err != nil || !w.win.ByKey() {
 		return err
 	}
 	w.row = window.AppendEnd(w.row[:0], key, b)
@@ -97,14 +97,12 @@ func (w *windowing) set(key []byte, b window.Bounds, v *stored) error {
 // drop deletes a window.
 func (w *windowing) drop(key []byte, b window.Bounds) error {
 	w.row = w.win.AppendRow(w.row[:0], key, b)
-	if err := w.remove(w.row); err != nil || !w.byKey() {
+	if err := w.remove(w.row); err != nil || !w.win.ByKey() {
 		return err
 	}
 	w.row = window.AppendEnd(w.row[:0], key, b)
 	return w.remove(w.row)
 }
-
-func (w *windowing) byKey() bool { return w.win.Kind == window.Sliding || w.win.Kind == window.Session }
 
 // update sets the value of a window and sends the result on, unless that is done when it is closed.
 func (w *windowing) update(m *message, b window.Bounds, was datum, now *stored) error {
@@ -249,7 +247,7 @@ type ended struct {
 
 // fromEnd appends the key of the first row by time of windows with this end or a later one.
 func (w *windowing) fromEnd(b []byte, end int64) []byte {
-	if w.byKey() {
+	if w.win.ByKey() {
 		return window.AppendFromEnd(b, max(0, end))
 	}
 	return window.AppendFromStart(b, max(0, end-w.win.Size))

@@ -1,6 +1,9 @@
 package window
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Rows of a store that buffers the records of one side of a join, by their first byte. Times, lengths and numbers are big-endian.
 //
@@ -50,6 +53,14 @@ func ParseBuffered(row []byte) (key []byte, p Place, ok bool) {
 		}
 	}
 	return nil, p, false
+}
+
+// BufferedRows are the first row of a record in a buffer, and the first one behind those: of a key, or if it is nil of all.
+func BufferedRows(key []byte) (first, behind []byte) {
+	if key == nil {
+		return []byte{keyRow}, []byte{keyRow + 1}
+	}
+	return AppendRecordsFrom(nil, key, 0), AppendRecordsFrom(nil, key, math.MaxInt64)
 }
 
 // Bounds of the rows of a buffer: records of a key from a time on, and entries from a time on. The rows of later times follow.

@@ -1,6 +1,9 @@
 package window
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Rows of a store with windows, by their first byte. Times and lengths are big-endian, so that rows are in order of them.
 //
@@ -19,11 +22,12 @@ const (
 // ClockKey is the key of the row that holds the clock.
 var ClockKey = []byte{clockRow}
 
-func (s Spec) byKey() bool { return s.Kind == Sliding || s.Kind == Session }
+// ByKey tells whether the rows of a key are together; else those of a time are.
+func (s Spec) ByKey() bool { return s.Kind == Sliding || s.Kind == Session }
 
 // AppendRow appends the key of a window's row.
 func (s Spec) AppendRow(b, key []byte, w Bounds) []byte {
-	if !s.byKey() {
+	if !s.ByKey() {
 		b = binary.BigEndian.AppendUint64(append(b, timeRow), uint64(w.Start))
 		return append(b, key...)
 	}
@@ -38,6 +42,21 @@ func (s Spec) AppendRow(b, key []byte, w Bounds) []byte {
 func AppendKeyRows(b, key []byte) []byte {
 	b = binary.BigEndian.AppendUint32(append(b, keyRow), uint32(len(key)))
 	return append(b, key...)
+}
+
+// Rows are the first row of the windows that begin in [from, to), and the first one behind them: those of one key, or if it is nil
+// of all. There may be rows of other windows in between.
+func (s Spec) Rows(key []byte, from, to int64) (first, behind []byte) {
+	switch {
+	case !s.ByKey():
+		return AppendFromStart(nil, from), AppendFromStart(nil, to)
+	case key == nil:
+		return []byte{keyRow}, []byte{keyRow + 1}
+	case s.Kind == Session: // in order of the end, which is not before the start
+		return binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), uint64(from)), binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), math.MaxUint64)
+	default:
+		return binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), uint64(from)), binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), uint64(to))
+	}
 }
 
 // AppendEnd appends the key of the entry for a window by its end.
@@ -64,7 +83,7 @@ func (s Spec) ParseRow(row []byte) (key []byte, w Bounds, ok bool) {
 	}
 	n := len(row)
 	switch {
-	case row[0] == timeRow && !s.byKey():
+	case row[0] == timeRow && !s.ByKey():
 		w.Start = int64(binary.BigEndian.Uint64(row[header:]))
 		w.End = s.End(w.Start)
 		return row[header+bound:], w, true
@@ -72,7 +91,7 @@ func (s Spec) ParseRow(row []byte) (key []byte, w Bounds, ok bool) {
 		w.End = int64(binary.BigEndian.Uint64(row[header:]))
 		w.Start = int64(binary.BigEndian.Uint64(row[n-bound:]))
 		return row[header+bound : n-bound], w, true
-	case row[0] != keyRow || !s.byKey():
+	case row[0] != keyRow || !s.ByKey():
 		return nil, w, false
 	}
 	const length = 4

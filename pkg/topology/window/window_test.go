@@ -2,6 +2,7 @@ package window
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ func TestKeys(t *testing.T) {
 		var lastKey []byte
 		for _, row := range rows {
 			key, w, _ := s.ParseRow(row)
-			if (!s.byKey() || bytes.Equal(key, lastKey)) && w.Start < last.Start && w.End <= last.End {
+			if (!s.ByKey() || bytes.Equal(key, lastKey)) && w.Start < last.Start && w.End <= last.End {
 				t.Errorf("%s: %s comes after %s", s, w, last)
 			}
 			last, lastKey = w, key
@@ -108,6 +109,27 @@ func TestKeys(t *testing.T) {
 	}
 	if c, ok := ParseClock(Clock{Time: 5, Sent: -1}.Append(nil)); !ok || c != (Clock{Time: 5, Sent: -1}) {
 		t.Errorf("clock %+v, %v", c, ok)
+	}
+}
+
+// The rows of a key, and of all, are within bounds.
+func TestRows(t *testing.T) {
+	for _, s := range specs {
+		for _, w := range []Bounds{{Start: 0, End: s.Size}, {Start: 40, End: 40 + s.Size}} {
+			row := s.AppendRow(nil, []byte("key"), w)
+			for _, key := range [][]byte{nil, []byte("key")} {
+				for _, from := range []int64{0, w.Start} {
+					for _, to := range []int64{w.Start + 1, math.MaxInt64} {
+						if first, behind := s.Rows(key, from, to); bytes.Compare(row, first) < 0 || bytes.Compare(row, behind) >= 0 {
+							t.Errorf("%s: %s is not within %d and %d: %x, %x to %x", s, w, from, to, row, first, behind)
+						}
+					}
+				}
+			}
+			if first, behind := s.Rows([]byte("key"), w.Start+1, w.Start+1); s.Kind != Session && bytes.Compare(row, first) >= 0 && bytes.Compare(row, behind) < 0 {
+				t.Errorf("%s: %s is read although it begins before", s, w)
+			}
+		}
 	}
 }
 
