@@ -69,7 +69,7 @@ func (a Access) guard(next http.Handler, tries *attempts, log *slog.Logger) http
 				next.ServeHTTP(w, r)
 			default:
 				if last {
-					log.Warn("many wrong tokens: requests from there are refused for a while", "address", addressOf(r).String())
+					log.Warn("many wrong tokens: requests from there are refused for a while", "address", addressOf(r.RemoteAddr).String())
 				}
 				deny(w)
 			}

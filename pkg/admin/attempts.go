@@ -37,7 +37,7 @@ func newAttempts(now func() time.Time) *attempts {
 func (a *attempts) take(r *http.Request) (wait time.Duration, last bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.bucket(addressOf(r))
+	b := a.bucket(addressOf(r.RemoteAddr))
 	if b.left < 1 {
 		return time.Duration((1 - b.left) * float64(attemptEvery)), false
 	}
@@ -49,7 +49,7 @@ func (a *attempts) take(r *http.Request) (wait time.Duration, last bool) {
 func (a *attempts) giveBack(r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.bucket(addressOf(r))
+	b := a.bucket(addressOf(r.RemoteAddr))
 	b.left = min(attemptsBurst, b.left+1)
 }
 
@@ -77,9 +77,10 @@ func (a *attempts) bucket(addr netip.Addr) *bucket {
 	return b
 }
 
-// addressOf is where a request comes from. Of IPv6, what one client usually has all of: the first 64 bits.
-func addressOf(r *http.Request) netip.Addr {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
+// addressOf is where a request or a connection comes from, of its remote host:port. Of IPv6, what one client usually has all of: the
+// first 64 bits.
+func addressOf(remote string) netip.Addr {
+	from, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return netip.Addr{}
 	}

@@ -134,6 +134,9 @@ func (c *Client) request(ctx context.Context, method, url string, body []byte) (
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("%w: %s", ErrNotRunning, c.dir)
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("this user may not ask the instance of %s: ask as the user that runs it, or as root: %w", c.dir, fs.ErrPermission)
+		}
 		return nil, fmt.Errorf("ask the instance of %s: %w", c.dir, err)
 	}
 	return resp, nil

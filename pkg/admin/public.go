@@ -17,11 +17,12 @@ type limits struct {
 	header, read, write, idle time.Duration // how long a client may take
 	headerBytes               int
 	connections               int
+	fromOne                   int // connections from one address
 }
 
 var publicLimits = limits{
 	header: 3 * time.Second, read: 5 * time.Second, write: 15 * time.Second, idle: 30 * time.Second,
-	headerBytes: 8 << 10, connections: 512,
+	headerBytes: 8 << 10, connections: 512, fromOne: 128,
 }
 
 // ServePublic shows metrics, health and the dashboard until ctx ends. It closes l. Health is for everybody, the rest
@@ -43,7 +44,7 @@ func (s *Server) ServePublic(ctx context.Context, l net.Listener) error {
 	if s.cfg.Pages != nil {
 		mux.Handle("/", s.cfg.Pages)
 	}
-	return s.serve(ctx, netutil.LimitListener(l, s.limits.connections), secure(mux), s.cfg.Access)
+	return s.serve(ctx, netutil.LimitListener(newPerAddress(l, s.limits.fromOne), s.limits.connections), secure(mux), s.cfg.Access)
 }
 
 // secure tells browsers to trust nothing but what this server sends, and to keep nothing.
