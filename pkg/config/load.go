@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -221,6 +222,9 @@ func (r *reader) kafka(n yamlnode.Node) {
 
 // checkAddress checks host:port; the port may be left out where portOptional.
 func checkAddress(s string, portOptional bool) error {
+	if strings.Contains(s, "@") { // not shown: what is in front of it may be a secret
+		return errors.New("an address has no name and password in front of an @")
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil && portOptional && s != "" && !strings.ContainsAny(s, ":/ ") {
 		return nil

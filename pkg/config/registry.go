@@ -48,10 +48,10 @@ func (r *reader) schemaRegistry(n yamlnode.Node) format.Registry {
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
+	case strings.Contains(text, "@"), err == nil && (u.RawQuery != "" || u.Fragment != ""): // before a message that shows it
+		return fmt.Errorf("the address may hold neither a name and password nor what comes after ? or #")
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%q is no lawful address", text)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("the address may hold neither a name and password nor what comes after ? or #")
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func (n Node) written() Node { n.variable, n.text = "", ""; return n }
 
 // kind names what the file has there, for messages.
 func (n Node) kind() string {
-	switch v := n.value().(type) {
+	switch n.value().(type) {
 	case nil, *ast.NullNode:
 		return "nothing"
 	case *ast.MappingNode, *ast.MappingValueNode:
@@ -166,7 +166,7 @@ func (n Node) kind() string {
 	case *ast.SequenceNode:
 		return "a list"
 	case ast.ScalarNode:
-		return fmt.Sprintf("%q", v.GetToken().Value)
+		return "a single value" // which is not shown: it may be a secret in the wrong place
 	default:
 		return "something else"
 	}
