@@ -37,7 +37,7 @@ are made there begin with ` + dev.Prefix + ` and they are deleted at the end.
 Learners of the word count are slowed down, so that they can be watched. A gap is the time from the last
 record that the former owner of a task processed to the first one at its new owner.
 
-Ctrl-C ends the stream and sums up; a second one ends it without a check. Exit code 1: a count is wrong, or
+Ctrl-C ends the stream and sums up; a second one, or one before the stream has begun, ends it without a check. Exit code 1: a count is wrong, or
 something was not processed.`,
 		Example: `  streamworker dev
   streamworker dev --for 1m --rate 2000 --leave-after 10s --join-after 40s

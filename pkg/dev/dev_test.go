@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -189,6 +191,49 @@ func TestStoppedEarly(t *testing.T) {
 	if _, _, err := perform(t, trial(t), stop); !errors.Is(err, ErrStopped) {
 		t.Fatalf("error %v, want ErrStopped", err)
 	}
+}
+
+// Ctrl-C while a Kafka is looked for that does not answer, and while the first lines are processed.
+func TestStoppedBeforeTheStream(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	t.Setenv("TMPDIR", t.TempDir())
+	stop := make(chan struct{})
+	var accepted sync.WaitGroup
+	accepted.Go(func() {
+		c, err := silent.Accept()
+		close(stop)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, c) // until the run closes it
+			_ = c.Close()
+		}
+	})
+	if _, err := Run(context.Background(), stop, Config{Brokers: []string{silent.Addr().String()}, For: time.Second, Rate: 1}, NewScreen(io.Discard, false, false)); !errors.Is(err, ErrStopped) {
+		t.Errorf("no answer: %v, want ErrStopped", err)
+	}
+	accepted.Wait()
+
+	stop = make(chan struct{})
+	shown := &alarm{text: "some lines to begin with", rings: sync.OnceFunc(func() { close(stop) })}
+	if _, err := Run(context.Background(), stop, trial(t), NewScreen(shown, false, false)); !errors.Is(err, ErrStopped) {
+		t.Errorf("during the first lines: %v, want ErrStopped", err)
+	}
+}
+
+// alarm is a writer that rings when the text is written.
+type alarm struct {
+	text  string
+	rings func()
+}
+
+func (a *alarm) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(a.text)) {
+		a.rings()
+	}
+	return len(b), nil
 }
 
 // A second Ctrl-C: the run ends at once, with its cause, and leaves nothing.

@@ -53,7 +53,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config, screen *Screen) 
 	if err := cfg.Validate(); err != nil {
 		return Summary{}, err
 	}
-	b, err := openBroker(ctx, cfg)
+	b, err := openUnlessStopped(ctx, stop, cfg)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -82,6 +82,26 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config, screen *Screen) 
 		return Summary{}, err
 	}
 	return r.summary(), nil
+}
+
+// openUnlessStopped opens the broker, which may take a while where it is a real one. It returns ErrStopped as soon as stop is closed.
+func openUnlessStopped(ctx context.Context, stop <-chan struct{}, cfg Config) (*broker, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-stop:
+			cancel(ErrStopped)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() { cancel(nil); <-watching }()
+	b, err := openBroker(ctx, cfg)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return b, err
 }
 
 // course is what happens until everything is counted. The instances still run at its end.
@@ -121,9 +141,11 @@ func (r *run) course(ctx context.Context, stop <-chan struct{}) error {
 func (r *run) stream(ctx context.Context, stop <-chan struct{}) error {
 	r.say("%d tasks on %d instances; some lines to begin with", r.app.tasks, instances)
 	filled := make(chan struct{})
-	go func() { defer close(filled); r.report(r.generator.fill(ctx)) }()
+	filling, endFilling := context.WithCancel(ctx)
+	defer endFilling()
+	go func() { defer close(filled); r.report(r.generator.fill(filling)) }()
 	processed := r.processed()
-	_, err := r.until(ctx, nil, 0, func(ctx context.Context) (bool, error) {
+	ready, err := r.until(ctx, stop, 0, func(ctx context.Context) (bool, error) {
 		select {
 		case <-filled:
 			return processed(ctx)
@@ -131,9 +153,15 @@ func (r *run) stream(ctx context.Context, stop <-chan struct{}) error {
 			return false, nil
 		}
 	})
+	if !ready {
+		endFilling()
+	}
 	<-filled
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case !ready:
+		return ErrStopped
 	}
 	r.moves.begin()
 	r.generation, r.began = r.newest(), time.Now()
