@@ -21,7 +21,7 @@ const (
 	checkFeatures   = "transactions"
 )
 
-// addresses tries each configured address for itself and tells whether one serves.
+// addresses tries each configured address for itself and tells whether one serves, which is not known after the end of ctx.
 func (d *Doctor) addresses(ctx context.Context) bool {
 	k := d.cfg.Kafka
 	errs := make([]error, len(k.Brokers))
@@ -30,6 +30,9 @@ func (d *Doctor) addresses(ctx context.Context) bool {
 		wait.Go(func() { errs[i] = d.address(ctx, address) })
 	}
 	wait.Wait()
+	if ctx.Err() != nil {
+		return false // nothing was found out
+	}
 	serving := slices.Contains(errs, nil)
 	for i, address := range k.Brokers {
 		switch {

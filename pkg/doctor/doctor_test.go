@@ -368,6 +368,22 @@ func TestStatuses(t *testing.T) {
 	p.finds(doctor.Warning, "clocks", "the clock of a was 1m")
 }
 
+// Ctrl-C is no finding.
+func TestInterrupted(t *testing.T) {
+	p := newPatient(t, []string{"127.0.0.1:1"})
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	healthy, err := doctor.New(p.config("", config.Overrides{}), p.patience).Examine(ctx, func(f doctor.Finding) {
+		if f.Result != doctor.OK && f.Check != "state directory" && f.Check != "open files" {
+			t.Errorf("%s %s: %s", f.Result, f.Check, f.Message)
+		}
+	})
+	if healthy || !errors.Is(err, cause) {
+		t.Errorf("healthy %t, error %v", healthy, err)
+	}
+}
+
 func TestHost(t *testing.T) {
 	p := newPatient(t, []string{"127.0.0.1:1"})
 	p.patience = time.Millisecond // nobody will answer
@@ -378,6 +394,11 @@ func TestHost(t *testing.T) {
 		}
 	}
 	p.finds(doctor.OK, "state directory", "the state of 1 tasks")
+	t.Chdir(filepath.Dir(p.dir))
+	whole := p.dir
+	p.dir = filepath.Base(whole)
+	p.finds(doctor.OK, "state directory", whole+" can be written to")
+	p.dir = whole
 	p.finds(doctor.OK, "state directory", "no process has it")
 	p.finds(doctor.Warning, "state directory", "1 databases are set aside")
 	if os.Geteuid() != 0 { // root may write everywhere

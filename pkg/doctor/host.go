@@ -25,8 +25,11 @@ const (
 
 // directory checks the local state.
 func (d *Doctor) directory(ctx context.Context) {
-	dir := d.cfg.State.Dir
-	there, err := existing(dir)
+	dir, err := filepath.Abs(d.cfg.State.Dir)
+	var there string
+	if err == nil {
+		there, err = existing(dir)
+	}
 	if err != nil {
 		d.tell(checkDirectory, Failed, "%v: set state.dir or --state-dir to a directory that can be made", err)
 		return
