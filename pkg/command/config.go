@@ -14,7 +14,6 @@ func newConfig(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check a configuration file, or print the schema of such files",
-		Args:  usageArgs(cobra.NoArgs),
 	}
 	cmd.AddCommand(newConfigCheck(e), newConfigSchema(e))
 	return cmd

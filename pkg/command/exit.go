@@ -49,7 +49,7 @@ const exitCodesHelp = `Exit codes of all commands:
    18  run: the topology was changed, and cannot go on from the stores, or beside the instances, that are there
   130  ended at once by a second Ctrl-C, or by Ctrl-C while waiting
 
-A supervisor should restart run after 1, 2, 14 and signals, not after 0, 10, 11, 12 and 18.`
+A supervisor should restart run after 1, 2, 14 and signals, not after 0, 10, 11 and 12; 3, 13 and 18 need a human.`
 
 var (
 	// errUndrained is returned by leave --wait when an instance left with tasks not handed over.

@@ -71,7 +71,8 @@ func TestPatiently(t *testing.T) {
 func TestJSONEverywhere(t *testing.T) {
 	none := map[string]string{
 		"run": "prints its log, with log.format json on request", "man": "writes pages", "exit-codes": "is a page of help",
-		"schema": "prints JSON", "config": "has commands below it",
+		"schema": "prints JSON", "config": "has commands below it", "help": "is help",
+		"completion": "has commands below it", "bash": "prints a script", "fish": "prints a script", "powershell": "prints a script", "zsh": "prints a script",
 	}
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

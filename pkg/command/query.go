@@ -64,7 +64,7 @@ Ends with 17 if nothing is stored for the key.`,
 	f.IntVar(&q.limit, "limit", query.DefaultLimit, "most `keys` to show")
 	f.Int32Var(&q.partition, "partition", -1, "look in this `partition` only")
 	f.BoolVar(&q.stale, "stale", false, "take the answer of a learner or standby as well")
-	f.DurationVar(&q.patience, "patience", 10*time.Second, "how `long` to wait for a task that is on the move")
+	f.DurationVar(&q.patience, "patience", 10*time.Second, "the `time` to wait for a task that is on the move")
 	q.access.flags(cmd)
 	q.format.flag(cmd, "text", "json")
 	return cmd

@@ -59,7 +59,7 @@ let kafka-consumer-groups --reset-offsets place the inputs' offsets after the re
 	f.BoolVar(&r.scope.Offsets, "offsets", false, "only the group with its offsets, or together with the following")
 	f.BoolVar(&r.scope.Topics, "topics", false, "only the internal topics, or together with the others")
 	f.BoolVar(&r.scope.State, "state", false, "only the local state of this host, or together with the others")
-	f.StringArrayVar(&r.scope.Stores, "store", nil, "only the changelog of this store, or together with the others; may be given several times")
+	f.StringArrayVar(&r.scope.Stores, "store", nil, "only the changelog of the store of this `name`, or together with the others; may be given several times")
 	f.BoolVar(&r.dryRun, "dry-run", false, "only show what would be deleted")
 	f.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
 	format.flag(cmd, "text", "json")
@@ -89,13 +89,22 @@ func (r *resetCommand) run(ctx context.Context) error {
 	if s := r.scope; !s.Offsets && !s.Topics && !s.State && len(s.Stores) == 0 {
 		r.scope = reset.All
 	}
+	plan, err := r.reset(ctx, cfg)
+	if r.json {
+		return errors.Join(err, r.print(plan, err))
+	}
+	return err
+}
+
+// reset returns the plan, too, with what was done of it; nil if there is none.
+func (r *resetCommand) reset(ctx context.Context, cfg *config.Config) (*reset.Plan, error) {
 	cl, err := commandClient(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer cl.Close()
 	if err := r.env.patiently("looking for Kafka", r.env.patience, func() error { return kafka.Reach(ctx, cl, r.env.patience) }); err != nil {
-		return orInterrupted(ctx, err)
+		return nil, orInterrupted(ctx, err)
 	}
 	resetter := reset.New(cfg, cl, control.NewBus(cl, cfg.App, slog.New(slog.DiscardHandler)))
 	var plan *reset.Plan
@@ -104,23 +113,20 @@ func (r *resetCommand) run(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return orInterrupted(ctx, err)
+		return nil, orInterrupted(ctx, err)
 	}
 	if !r.json {
 		writePlan(r.env.out, plan)
 	}
-	if !r.dryRun && len(plan.Steps) > 0 {
-		if !r.yes {
-			if err := r.ask(ctx, plan); err != nil {
-				return err
-			}
+	if r.dryRun || len(plan.Steps) == 0 {
+		return plan, nil
+	}
+	if !r.yes {
+		if err := r.ask(ctx, plan); err != nil {
+			return plan, err
 		}
-		err = r.carryOut(ctx, resetter, plan)
 	}
-	if r.json {
-		return errors.Join(err, r.print(plan, err))
-	}
-	return err
+	return plan, r.carryOut(ctx, resetter, plan)
 }
 
 // plan gives Kafka some time to answer.

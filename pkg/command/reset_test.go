@@ -68,6 +68,9 @@ func TestReset(t *testing.T) {
 	if code := s.run(t, "reset", "-c", file, "-o", "json"); code != exitUsage {
 		t.Errorf("-o json without --yes: %d %s", code, s.stderr)
 	}
+	if code := s.run(t, "reset", "-c", file, "-o", "json", "--yes", "--brokers", "127.0.0.1:1"); code != exitError || !strings.HasPrefix(s.stdout, "{") || !strings.Contains(s.stdout, "cannot reach Kafka") {
+		t.Errorf("-o json without Kafka: %d %s", code, s.stdout)
+	}
 	s.answers = "no\n"
 	if code := s.run(t, "reset", "-c", file); code != exitError || !strings.Contains(s.stderr, "nothing was deleted") {
 		t.Errorf("declined: %d %s", code, s.stderr)
@@ -155,7 +158,8 @@ func TestResetAlive(t *testing.T) {
 			t.Fatalf("b has ended with %d:\n%s", code, b.log)
 		default:
 		}
-		return s.run(t, "reset", "-c", file, "--yes", "--state") == exitError && strings.Contains(s.stderr, "words-b at ")
+		return s.run(t, "reset", "-c", file, "--yes", "--state") == exitError && strings.Contains(s.stderr, "words-b at ") &&
+			!strings.Contains(s.stderr, "everything was deleted") // b came while this was under way
 	})
 	if !strings.Contains(s.stderr, "the application is running") || s.stdout != "" {
 		t.Errorf("%q %s\n%s", s.stdout, s.stderr, b.log)

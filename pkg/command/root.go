@@ -78,7 +78,30 @@ as leaving hands its tasks over to the others while the stream keeps flowing, an
 	if e.name != "" {
 		renamed(root, e.name)
 	}
+	strict(root)
 	return root
+}
+
+// strict makes mistakes of what cobra answers with a help text and success: an unknown command below another one, an unknown
+// topic of help.
+func strict(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch {
+		case cmd.Name() == "help":
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+					return usageError{fmt.Errorf("there is no help for %q", strings.Join(args, " "))}
+				}
+				return nil
+			}
+		case cmd.HasSubCommands():
+			cmd.Args = usageArgs(cobra.NoArgs)
+			cmd.DisableFlagsInUseLine = true
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 // renamed makes the examples of a command and of those below it call the binary by its name.
@@ -102,13 +125,20 @@ func (e *env) variables() []string {
 	return names
 }
 
-// usageArgs makes a mistake in the arguments a mistake in the usage.
+// usageArgs makes a mistake in the arguments a mistake in the usage, and says what is wanted.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
+		err := check(cmd, args)
+		switch {
+		case err == nil:
+			return nil
+		case cmd.HasSubCommands(): // the argument should have been one of them
+		case len(args) == 0:
+			err = fmt.Errorf("an argument is missing: %s", cmd.UseLine())
+		default:
+			err = fmt.Errorf("wrong arguments: %s: %s", strings.Join(args, " "), cmd.UseLine())
 		}
-		return nil
+		return usageError{err}
 	}
 }
 
