@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -151,6 +152,7 @@ func (i *Instance) consult(ctx context.Context, p *parts) (lay *layout, err erro
 	if wait <= 0 {
 		wait = unreachableAfter
 	}
+	i.log.Info("looking for Kafka", "brokers", strings.Join(i.cfg.Kafka.Brokers, ","), "at_most", wait.String())
 	if err = kafka.Reach(ctx, p.clients.admin, wait); err == nil {
 		err = kafka.Persist(ctx, p.clients.admin, wait, i.log, func() (err error) {
 			lay, err = i.arrange(ctx, p)

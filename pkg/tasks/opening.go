@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
@@ -106,7 +107,11 @@ func (m *Manager) tryLater(s *slot, what string, err error) {
 	wait := min(backoff(s.notOpen.failures), openRetryMost)
 	s.begun, s.retryAt = false, time.Now().Add(wait)
 	if m.ctx.Err() == nil {
-		m.log.Warn(what, "task", s.id.String(), "failures", s.notOpen.failures, "retry", wait.String(), "error", err)
+		level := slog.LevelWarn
+		if s.notOpen.failures == 1 {
+			level = slog.LevelInfo // mostly a round that is under way
+		}
+		m.log.Log(m.ctx, level, what, "task", s.id.String(), "failures", s.notOpen.failures, "retry", wait.String(), "error", err)
 	}
 }
 
