@@ -30,6 +30,7 @@ var elsewhere = []struct{ line, by, how string }{
 	{`curl -H "Authorization: Bearer \$TOKEN" "https://.*/api/v1/stores`, "TestQuery", "has commands that send such requests; pkg/query tests each parameter"},
 	{`ssh -L`, "TestOtherOrigins", "asks a loopback address for localhost, as it arrives through a tunnel"},
 	{`kafka-acls`, "TestSecurity", "reads these lines from the document and runs them on a Kafka with an authorizer"},
+	{`kafka-topics --bootstrap-server localhost:9092 --create`, "deploy/compose/compose.yaml", "creates its topics by this command"},
 	{`kafka-consumer-groups`, "TestResetElsewhere", "commits such offsets after a reset"},
 	{`streamworker stop --how kubernetes`, "TestHowKubernetesWants", "asks an API server of its own"},
 }

@@ -122,7 +122,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 		for _, k := range configKey.FindAllString(address.ReplaceAllString(text, ""), -1) {
-			if file := filepath.Ext(k); !keys[k] && file != ".go" && file != ".json" && file != ".lock" && file != ".sock" {
+			if file := filepath.Ext(k); !keys[k] && file != ".go" && file != ".sh" && file != ".json" && file != ".lock" && file != ".sock" {
 				t.Errorf("%s: there is no configuration key %s", name, k)
 			}
 		}

@@ -91,7 +91,7 @@ func newScene(t *testing.T, b *program, ran *ledger) *scene {
 	s := &scene{t: t, program: b, ran: ran, dir: dir, brokers: strings.Join(c.ListenAddrs(), ",")}
 	s.here = strings.NewReplacer(
 		"kafka:9092", s.brokers, "localhost:9092", s.brokers, "$KAFKA", s.brokers, "$APP", "words",
-		"/var/lib/streamworker", filepath.Join(dir, "var"), "/tmp/word-count", filepath.Join(dir, "word-count"), "FILE", "app.yaml", "DIR", "man",
+		"/var/lib/streamworker", filepath.Join(dir, "var"), "/tmp/word-count", filepath.Join(dir, "word-count"), "/tmp/words-1", filepath.Join(dir, "words-1"), "FILE", "app.yaml", "DIR", "man",
 	)
 	if s.client, err = kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...)); err != nil {
 		t.Fatal(err)

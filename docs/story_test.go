@@ -45,9 +45,10 @@ func trialRun(s *scene) {
 
 // firstSteps is the README's.
 func firstSteps(s *scene) {
-	first := s.start("run -c words.yaml --instance-id worker-1 --state-dir /var/lib/streamworker/words-1")
+	s.run("doctor -c words.yaml --state-dir /tmp/words-1", "ok       topics")
+	first := s.start("run -c words.yaml --instance-id worker-1 --state-dir /tmp/words-1")
 	s.awaitRunning("word-count", "worker-1")
-	s.awaitStored("be", "200", "query -c words.yaml --state-dir /var/lib/streamworker/words-1 counts be")
+	s.awaitStored("be", "200", "query -c words.yaml --state-dir /tmp/words-1 counts be")
 	second := s.start("run -c examples/wordcount.yaml --brokers localhost:9092 --state-dir /tmp/word-count", "--instance-id", "worker-2")
 	s.awaitRunning("word-count", "worker-1", "worker-2")
 	watch := s.start("status --brokers localhost:9092 --app word-count --watch")

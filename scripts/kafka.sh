@@ -10,6 +10,8 @@
 #                                    commas between; up, down and kill DIR/1 then start and stop one of them
 #   kafka.sh run COMMAND...          start one in a temporary directory, run COMMAND with
 #                                    STREAMWORKER_TEST_BROKERS set, stop it, remove the directory
+#   kafka.sh topics ARGS...          Kafka's own kafka-topics
+#   kafka.sh console-producer ARGS...  and console-consumer ARGS...: Kafka's own, to write and read records
 #   kafka.sh consumer-groups ARGS... Kafka's own kafka-consumer-groups
 #   kafka.sh acls ARGS...            Kafka's own kafka-acls
 #
@@ -254,7 +256,7 @@ run() { # COMMAND...
   "$@"
 }
 
-[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | consumer-groups ARGS... | acls ARGS..."
+[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | TOOL ARGS..., where TOOL is topics, console-producer, console-consumer, consumer-groups or acls"
 command=$1
 shift
 tool() { # CLASS ARGS...
@@ -270,6 +272,9 @@ down) down "$@" ;;
 kill) kill_hard "$@" ;;
 cluster) cluster "$@" ;;
 run) run "$@" ;;
+topics) tool org.apache.kafka.tools.TopicCommand "$@" ;;
+console-producer) tool org.apache.kafka.tools.ConsoleProducer "$@" ;;
+console-consumer) tool org.apache.kafka.tools.consumer.ConsoleConsumer "$@" ;;
 consumer-groups) tool org.apache.kafka.tools.consumer.group.ConsumerGroupCommand "$@" ;;
 acls) tool org.apache.kafka.tools.AclCommand "$@" ;;
 *) die "unknown command $command" ;;
