@@ -103,6 +103,34 @@ streams:
 	})
 }
 
+// BenchmarkFilterMapOrders is the job of the workload filter of integration/bench.
+func BenchmarkFilterMapOrders(b *testing.B) {
+	const src = `
+streams:
+  - name: orders
+    from: {topic: orders, value: json}
+    steps:
+      - filter: value.amount > 50
+      - map: '{"user": value.user, "cents": int(value.amount * 100)}'
+      - to: {topic: big, value: json}
+`
+	benchProcess(b, src, 0, func(i int) *kgo.Record {
+		return &kgo.Record{Key: []byte("k"), Value: fmt.Appendf(nil,
+			`{"id":%d,"user":"user-%05d","amount":%.2f,"country":"NL","note":"%016x%08x"}`, i, i%50, float64(i%400)/4, i, i)}
+	})
+}
+
+// BenchmarkPassJSON checks values and passes them on.
+func BenchmarkPassJSON(b *testing.B) {
+	const src = `
+streams:
+  - {name: o, from: {topic: o, value: json}, steps: [to: {topic: t, value: json}]}
+`
+	benchProcess(b, src, 0, func(i int) *kgo.Record {
+		return &kgo.Record{Value: fmt.Appendf(nil, `{"id": %d, "user": "user-%05d", "amount": %d.5, "items": [{"sku": "a-1", "qty": 2}], "note": null}`, i, i, i%20)}
+	})
+}
+
 func BenchmarkSumJSON(b *testing.B) {
 	const src = `
 streams:

@@ -33,6 +33,14 @@ type evaluator struct {
 
 // run evaluates e over m; acc is nil unless e sees it.
 func (x *evaluator) run(e *expression, m *message, acc *datum) (any, error) {
+	if v, ok := e.compute(m); ok {
+		return v.boxed(), nil
+	}
+	return x.interpret(e, m, acc)
+}
+
+// interpret is run for what is not computed: by the library, or by the function in place of an expression.
+func (x *evaluator) interpret(e *expression, m *message, acc *datum) (any, error) {
 	if e.fn != nil {
 		return x.call(e, m, acc)
 	}
@@ -135,7 +143,12 @@ func (x *evaluator) datum(e *expression, m *message, f Format) (datum, error) {
 	case e.native.whole != nil && f == Int && e.covers(m):
 		return intDatum(e.native.whole(m)), nil
 	}
-	v, err := x.run(e, m, nil)
+	if v, ok := e.compute(m); ok {
+		if d, ok := v.datum(f); ok {
+			return d, nil
+		}
+	}
+	v, err := x.interpret(e, m, nil)
 	if err != nil {
 		return datum{}, err
 	}
@@ -151,7 +164,10 @@ func (x *evaluator) truth(e *expression, m *message) (bool, error) {
 	if e.native.truth != nil && e.covers(m) {
 		return e.native.truth(m), nil
 	}
-	v, err := x.run(e, m, nil)
+	if v, ok := e.compute(m); ok && v.kind == truthKind {
+		return v.truth(), nil
+	}
+	v, err := x.interpret(e, m, nil)
 	if err != nil {
 		return false, err
 	}

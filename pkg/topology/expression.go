@@ -66,6 +66,7 @@ const (
 	usesHeaders
 	usesWindow
 	usesOther
+	usesFields // of the value, and nothing else of it
 )
 
 var names = map[string]usage{
@@ -179,7 +180,7 @@ func compile(node yamlnode.Node, s scope) *expression {
 		return nil
 	}
 	root := checked.Node()
-	e := &expression{node: node, text: strings.TrimSpace(text), scope: s, program: program, typ: typeOf(root.Nature()), native: s.compileNative(root), total: total(root)}
+	e := &expression{node: node, text: strings.TrimSpace(text), scope: s, program: program, typ: typeOf(root.Nature()), native: s.native(root), total: total(root)}
 	ast.Walk(&root, usageVisitor{&e.uses})
 	return e
 }

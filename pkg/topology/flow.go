@@ -89,7 +89,9 @@ func (a *assembly) segment(s *segment, shared bool) *chain {
 	}
 	c := &chain{
 		p: a.p, seg: s, assembly: a, others: make(map[step]operator),
-		deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0, journaled: s.undoes(shared, a.waits),
+		deepKey: s.uses&usesKey != 0, deepValue: s.uses&usesValue != 0,
+		byField:   s.uses&(usesValue|usesFields) == usesFields && s.value.Format == JSON && s.value.Codec == nil,
+		journaled: s.undoes(shared, a.waits),
 	}
 	next := a.flow(s.end)
 	for i := len(s.steps) - 1; i >= 0; i-- {

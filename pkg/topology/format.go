@@ -54,10 +54,14 @@ func fitOf(from, to Format) fit {
 //
 //	String, Bytes: raw
 //	Int, Float:    bits always; raw if encoded
-//	JSON:          v if decoded; raw if encoded; if neither, v is a Go value that a function gave
+//	JSON:          v if decoded; raw if encoded; fields if it is an object whose fields are known one by one; if none
+//	               of it, v is a Go value that a function gave
+//
+// The fields are valid as long as the message is processed.
 type datum struct {
 	raw     []byte
 	v       any
+	fields  *fields
 	bits    uint64
 	null    bool
 	encoded bool
@@ -100,7 +104,7 @@ func decodeDatum(f Format, raw []byte, deep bool) (datum, error) {
 		d.bits = binary.BigEndian.Uint64(raw)
 	case JSON:
 		switch {
-		case string(bytes.TrimSpace(raw)) == "null":
+		case isJSONNull(raw):
 			return nullDatum(), nil
 		case !deep:
 			return d, checkJSON(raw)
@@ -115,6 +119,8 @@ func decodeDatum(f Format, raw []byte, deep bool) (datum, error) {
 	return d, nil
 }
 
+func isJSONNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
+
 // encode makes d.raw hold the encoded form; nil for null.
 func (d *datum) encode(f Format, a *slabs) error {
 	if d.encoded || d.null {
@@ -125,11 +131,11 @@ func (d *datum) encode(f Format, a *slabs) error {
 		d.raw = a.bytes(8)
 		binary.BigEndian.PutUint64(d.raw, d.bits)
 	case JSON:
-		raw, err := a.encodeJSON(d.v)
-		if err != nil {
+		var err error
+		if a.scratch, err = d.appendJSON(a.scratch[:0]); err != nil {
 			return err
 		}
-		d.raw = raw
+		d.raw = a.copy(a.scratch)
 	default:
 	}
 	d.encoded = true
@@ -141,14 +147,28 @@ func (d *datum) encodeAlone(f Format) (err error) {
 	switch {
 	case d.encoded || d.null:
 	case f == JSON:
-		if d.raw, err = appendJSON(nil, d.v, 0); err != nil {
-			return fmt.Errorf("cannot be written as JSON: %w", err)
+		if d.raw, err = d.appendJSON(nil); err != nil {
+			return err
 		}
 	default:
 		d.raw = binary.BigEndian.AppendUint64(nil, d.bits)
 	}
 	d.encoded = true
 	return nil
+}
+
+// appendJSON writes what is not encoded.
+func (d *datum) appendJSON(b []byte) ([]byte, error) {
+	var err error
+	if d.fields != nil {
+		b, err = d.fields.append(b)
+	} else {
+		b, err = appendJSON(b, d.v, 0)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+	return b, err
 }
 
 // written returns d, which has format from, encoded as format to. It remembers the encoding where they are the same.
@@ -181,18 +201,37 @@ func (d *datum) boxed(f Format) (any, error) {
 	case Float:
 		return d.float(), nil
 	default:
-		if !d.decoded {
-			if err := d.encodeAlone(f); err != nil {
-				return nil, err
-			}
-			v, err := decodeJSON(d.raw)
-			if err != nil {
-				return nil, err
-			}
-			d.v, d.decoded = v, true
-		}
+		return d.object()
+	}
+}
+
+// object decodes JSON.
+func (d *datum) object() (v any, err error) {
+	if d.decoded {
 		return d.v, nil
 	}
+	if d.fields != nil {
+		v, err = d.fields.boxed()
+	} else if err = d.encodeAlone(JSON); err == nil {
+		v, err = decodeJSON(d.raw)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.v, d.decoded = v, true
+	return v, nil
+}
+
+// field returns a field of a JSON object that is known to be one, and null if there is no such field.
+func (d *datum) field(name string) (_ scalar, ok bool) {
+	if d.fields != nil {
+		v, err := d.fields.get(name)
+		return v, err == nil
+	}
+	if m, ok := d.v.(map[string]any); ok && d.decoded {
+		return scalarOf(m[name]), true
+	}
+	return scalar{}, false
 }
 
 // unbox takes an expression's result as format f.

@@ -92,7 +92,10 @@ const hexDigits = "0123456789abcdef"
 func appendJSONText(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0 // s[:done] is written
-	for i := 0; i < len(s); {
+	for i := 0; ; {
+		if i = plainEnd(textBytes(s), i); i == len(s) {
+			break
+		}
 		c, size := rune(s[i]), 1
 		if c >= utf8.RuneSelf {
 			c, size = utf8.DecodeRuneInString(s[i:])

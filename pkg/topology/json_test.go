@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -64,6 +65,7 @@ func checkAgainstLibrary(t *testing.T, raw []byte) {
 	t.Helper()
 	before := string(raw)
 	got, err := decodeJSON(raw)
+	checkFields(t, raw, got, err)
 	want, wantErr := plainDecode(raw)
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("%q: got error %v, encoding/json says %v", raw, err, wantErr)
@@ -84,11 +86,40 @@ func checkAgainstLibrary(t *testing.T, raw []byte) {
 	}
 }
 
+// checkFields compares what is read field by field with what is decoded at once.
+func checkFields(t *testing.T, raw []byte, want any, wantErr error) {
+	t.Helper()
+	if checked := checkJSON(raw); (checked == nil) != (json.Valid(raw) || wantErr == nil) {
+		t.Fatalf("%q: checked, it gives error %v; json.Valid says %v", raw, checked, json.Valid(raw))
+	}
+	var f fields
+	d, err := f.datum(raw)
+	if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+		t.Fatalf("%q: by field the error is %v, else %v", raw, err, wantErr)
+	}
+	object, isObject := want.(map[string]any)
+	if err != nil || isObject != (d.fields != nil) || d.null != (want == nil) {
+		if err == nil {
+			t.Fatalf("%q has fields: %v; null: %v", raw, d.fields != nil, d.null)
+		}
+		return
+	}
+	for name, v := range object {
+		if one, ok := d.field(name); !ok || !reflect.DeepEqual(one.boxed(), v) {
+			t.Fatalf("%q: field %q is %#v, want %#v", raw, name, one.boxed(), v)
+		}
+	}
+	if got, err := d.boxed(JSON); !d.null && (err != nil || !reflect.DeepEqual(got, want)) {
+		t.Fatalf("%q: by field it is %#v, %v, else %#v", raw, got, err, want)
+	}
+}
+
 var jsonSamples = []string{
 	`{"a": 1, "b": [1.5, -0, -0.0, 0.1e-7, 1E21, 1e20, 123456789012345678901234567890, 9223372036854775807, -9223372036854775808, 9223372036854775808]}`,
 	`{"": {}, "x": [], "y": [[]], "z": null, "t": true, "f": false}`,
 	`"é \u00e9 \ud83d\ude00 \ud83d \n \/ \" \\ \b\f\t\r \u2028 \u0000"`, "\"\xff\xfe\"", "\"a\x7f\"", "\"a\x01\"", `"\x"`, `"\u12"`, `"`, `"\`, `"\"`,
 	` [ 1 , 2 ] `, `[1,]`, `[,1]`, `{"a":}`, `{"a"}`, `{a:1}`, `{"a":1,}`, `{"a":1 "b":2}`, `[1 2]`, `01`, `-`, `-a`, `1.`, `.5`, `1e`, `1e+`, `+1`, `1e999`, `-1e999`, `1e-999`,
+	`{"a\u0062":1,"\ud800":2,"ab":3,"é":[1e400]}`, `{"a":{"b":1},"a":{}}`, `{"a":"12345678\n1234567é12345678"}`, "\"1234567\x1f12345678\"", "{\"\xff\":1}", `{"a":1}x`, `{"a":` + strings.Repeat("9", 400) + `}`,
 	`tru`, `truE`, `nul`, `nulll`, `null x`, ``, ` `, "\xef\xbb\xbf1", "\"\u2028<>&\"", `{"a":1,"a":2}`, "\v1", "[1\x00]",
 }
 

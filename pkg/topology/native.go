@@ -8,13 +8,15 @@ import (
 )
 
 // native is an expression, or a part of one, as Go closures. They cover what is common over keys and values of known type
-// (comparisons, text functions, whole numbers) and do just what the expression library does, without
-// putting every value into an interface. One of the fields is set; none for what they do not cover.
+// (comparisons, text functions, whole numbers), and over fields of JSON, and do just what the expression library does, without
+// putting every value into an interface. One of the first five is set; none for what they do not cover.
 type native struct {
-	truth func(*message) bool
-	text  func(*message) string
-	whole func(*message) int64
-	parts *nativeSplit
+	truth    func(*message) bool
+	text     func(*message) string
+	whole    func(*message) int64
+	parts    *nativeSplit
+	computed computed
+	object   []namedField // beside computed, of {"a": ..., "b": ...}
 }
 
 // nativeSplit is split(text, sep) with a constant, non-empty sep.

@@ -9,20 +9,26 @@ import (
 	"github.com/streamworker/streamworker/pkg/topology/format"
 )
 
-// toWhole is the int() of expressions. Unlike the library's it gives the same on all processors: a float beyond the range becomes its
-// end, and one that is no number 0, as in Java.
+// wholeOf cuts the fraction off. It gives the same on all processors: a float beyond the range becomes its end, and one that is no
+// number 0, as in Java.
+func wholeOf(f float64) int {
+	switch {
+	case f != f:
+		return 0
+	case f >= 1<<63:
+		return math.MaxInt64
+	case f < -1<<63:
+		return math.MinInt64
+	default:
+		return int(f)
+	}
+}
+
+// toWhole is the int() of expressions.
 func toWhole(args ...any) (any, error) {
 	switch v := args[0].(type) {
 	case float64:
-		switch {
-		case v != v:
-			return 0, nil
-		case v >= 1<<63:
-			return math.MaxInt64, nil
-		case v < -1<<63:
-			return math.MinInt64, nil
-		}
-		return int(v), nil
+		return wholeOf(v), nil
 	case string:
 		n, err := strconv.Atoi(v)
 		if err != nil {

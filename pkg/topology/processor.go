@@ -156,6 +156,8 @@ type chain struct {
 	bad       bool // the current record is counted as bad, and has its dead letter
 	deepKey   bool // some expression looks into keys, or values: JSON is decoded at once
 	deepValue bool
+	byField   bool // expressions look at fields of the value only, which are in fields
+	fields    fields
 	journaled bool     // writes to stores may have to be taken back
 	late      *emitter // whose results are sent on, at a commit; nil while a record is processed
 	timer     string   // the step whose timer by the wall clock is called; "": none
@@ -175,7 +177,9 @@ func (c *chain) process(rec *kgo.Record) error {
 	if err != nil {
 		return c.failed(before, fault{fmt.Errorf("key: %w", err)})
 	}
-	if v := &c.seg.value; v.Codec == nil {
+	if v := &c.seg.value; c.byField {
+		m.value, err = c.fields.datum(rec.Value)
+	} else if v.Codec == nil {
 		m.value, err = decodeDatum(v.Format, rec.Value, c.deepValue)
 	} else {
 		m.value, err = v.read(rec.Value, c.deepValue)

@@ -56,6 +56,7 @@ type mapOperator struct {
 	*mapStep
 	x    *evaluator
 	next operator
+	made fields // the value, if it is an object
 }
 
 func (o *mapOperator) process(m *message) error {
@@ -66,7 +67,9 @@ func (o *mapOperator) process(m *message) error {
 			return fault{err}
 		}
 	}
-	if o.value != nil {
+	if o.value != nil && o.valueFormat == JSON && o.made.fill(o.value, m) {
+		value = datum{fields: &o.made}
+	} else if o.value != nil {
 		if value, err = o.x.datum(o.value, m, o.valueFormat); err != nil {
 			return fault{err}
 		}

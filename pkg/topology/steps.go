@@ -164,8 +164,12 @@ func (c *cutter) note(e *expression) {
 	if c.sourceKey {
 		c.root.uses |= e.uses & usesKey
 	}
-	if c.sourceValue {
-		c.root.uses |= e.uses & usesValue
+	switch {
+	case !c.sourceValue || e.uses&usesValue == 0:
+	case e.native.computed != nil:
+		c.root.uses |= usesFields
+	default:
+		c.root.uses |= usesValue
 	}
 }
 
