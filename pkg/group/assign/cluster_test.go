@@ -14,10 +14,11 @@ import (
 
 // TestScripts runs testdata: what happens to a group, round by round. Commands:
 //
-//	group [tasks=N] [stateless=(T1,T2)] [factor=N] [max-learners=N] [standbys=N]
-//	<member> [owned=T1,T2] [releasing=..] [learning=..] [ready=..] [standby=..] [local=..] [capacity=N] [leaving] [instance=..] [started=N]
+//	group [tasks=N] [second=N] [stateless=(T1,T2)] [inputs=(a=T1+T2,b=T3)] [factor=N] [max-learners=N] [standbys=N]
+//	<member> [owned=T1,T2] [releasing=..] [learning=..] [ready=..] [standby=..] [local=..] [capacity=N] [rack=..] [leaving] [instance=..] [started=N]
 //
-// sets up a group; member ids are names. Tasks are T1, T2 and so on.
+// sets up a group; member ids are names. Tasks are T1, T2 and so on, those of a second subtopology U1, U2 and so on; inputs says
+// which racks have replicas of the input of which tasks.
 //
 //	round
 //	<member> <event>
@@ -72,14 +73,18 @@ type cluster struct {
 
 func newCluster(t *testing.T, d *datadriven.TestData) cluster {
 	c := cluster{members: make(map[string]*Report), gone: make(map[string]*Report), tokens: make(map[Handover]bool)}
-	tasks := 5
-	var stateless []string
+	tasks, second := 5, 0
+	var stateless, inputs []string
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "stateless":
 			stateless = a.Vals
 		case "tasks":
 			a.Scan(t, 0, &tasks)
+		case "second":
+			a.Scan(t, 0, &second)
+		case "inputs":
+			inputs = a.Vals
 		case "factor":
 			a.Scan(t, 0, &c.in.Policy.BalancingFactor)
 		case "max-learners":
@@ -90,9 +95,19 @@ func newCluster(t *testing.T, d *datadriven.TestData) cluster {
 			d.Fatalf(t, "unknown argument %s", a.Key)
 		}
 	}
-	for n := 1; n <= tasks; n++ {
+	for n := 1; n <= tasks+second; n++ {
 		name := fmt.Sprintf("T%d", n)
-		c.in.Tasks = append(c.in.Tasks, Task{ID: taskID(t, name), Stateful: !slices.Contains(stateless, name)})
+		if n > tasks {
+			name = fmt.Sprintf("U%d", n-tasks)
+		}
+		task := Task{ID: taskID(t, name), Stateful: !slices.Contains(stateless, name)}
+		for _, in := range inputs {
+			rack, of, _ := strings.Cut(in, "=")
+			if slices.Contains(strings.Split(of, "+"), name) {
+				task.Racks = append(task.Racks, rack)
+			}
+		}
+		c.in.Tasks = append(c.in.Tasks, task)
 	}
 	for _, line := range lines(d) {
 		f := strings.Fields(line)
@@ -136,6 +151,8 @@ func configure(t *testing.T, r *Report, args []string) {
 				t.Fatal(err)
 			}
 			r.Capacity = uint32(n)
+		case "rack":
+			r.Rack = value
 		case "leaving":
 			r.Leaving = true
 		case "instance":
@@ -259,11 +276,19 @@ func (c *cluster) follow(plan Plan, during faults) {
 }
 
 func taskID(t *testing.T, name string) TaskID {
-	n, err := strconv.Atoi(strings.TrimPrefix(name, "T"))
-	if err != nil {
+	sub := strings.IndexAny(name, taskLetters)
+	n, err := strconv.Atoi(strings.TrimLeft(name, taskLetters))
+	if err != nil || sub != 0 {
 		t.Fatalf("task %q: %v", name, err)
 	}
-	return TaskID{Partition: int32(n)}
+	return TaskID{Subtopology: int32(strings.IndexByte(taskLetters, name[0])), Partition: int32(n)}
+}
+
+// taskLetters stand for subtopologies.
+const taskLetters = "TU"
+
+func taskName(id TaskID) string {
+	return fmt.Sprintf("%c%d", taskLetters[id.Subtopology], id.Partition)
 }
 
 func taskIDs(t *testing.T, names string) (ids []TaskID) {
@@ -320,7 +345,7 @@ func (b *phrases) tasks(word string, ids []TaskID) {
 		if i == 0 {
 			*b = append(*b, word)
 		}
-		(*b)[len(*b)-1] += fmt.Sprintf(" T%d", id.Partition)
+		(*b)[len(*b)-1] += " " + taskName(id)
 	}
 }
 
@@ -329,7 +354,7 @@ func (b *phrases) handovers(word string, hs []Handover) {
 		if i == 0 {
 			*b = append(*b, word)
 		}
-		(*b)[len(*b)-1] += fmt.Sprintf(" T%d(%d,%s)", h.Task.Partition, h.Release.Generation, h.Release.Owner)
+		(*b)[len(*b)-1] += fmt.Sprintf(" %s(%d,%s)", taskName(h.Task), h.Release.Generation, h.Release.Owner)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestSmallModel(t *testing.T) {
 	for state := range n * n * n * 8 {
 		claims := []claim{allClaims[state%n], allClaims[state/n%n], allClaims[state/n/n%n]}
 		leaving := []bool{state/n/n/n&1 != 0, state/n/n/n&2 != 0, state/n/n/n&4 != 0}
-		in := Input{Generation: generation, Tasks: []Task{{id, true}}}
+		in := Input{Generation: generation, Tasks: []Task{{ID: id, Stateful: true}}}
 		for m, c := range claims {
 			x := Member{ID: fmt.Sprint(m), Report: Report{Leaving: leaving[m]}}
 			h := []Handover{{id, ReleaseID{c.generation, "old"}}}

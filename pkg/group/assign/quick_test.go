@@ -131,6 +131,40 @@ func resting(in Input, plan Plan) string {
 			}
 		}
 	}
+	return classesApart(o, in, plan)
+}
+
+// classesApart checks that members of one capacity have as many tasks of each subtopology.
+func classesApart(o *oracle, in Input, plan Plan) string {
+	count := func(m *Member, of Task) (n int) {
+		for _, t := range in.Tasks {
+			if t.ID.Subtopology == of.ID.Subtopology && t.Stateful == of.Stateful && slices.Contains(m.Owned, t.ID) {
+				n++
+			}
+		}
+		return n
+	}
+	var staying []*Member
+	for _, m := range o.sorted() {
+		if o.stays(m) {
+			staying = append(staying, m)
+		}
+	}
+	for _, m := range staying {
+		if max(m.Capacity, 1) != max(staying[0].Capacity, 1) {
+			return ""
+		}
+	}
+	factor := float64(max(in.Policy.BalancingFactor, 2))
+	for _, a := range staying {
+		for _, b := range staying {
+			for _, t := range in.Tasks {
+				if d := float64(count(a, t)-count(b, t)) / float64(max(a.Capacity, 1)); d >= factor {
+					return fmt.Sprintf("at rest, %s and %s are apart in tasks like %s:\n%s", a.ID, b.ID, t.ID, describe(in, plan))
+				}
+			}
+		}
+	}
 	return ""
 }
 
@@ -164,14 +198,23 @@ func randomInput(r *rand.Rand) Input {
 		in.Policy.Standbys = r.Intn(3)
 	}
 	tasks, members := 1+r.Intn(9), 1+r.Intn(6)
-	stateless := r.Intn(2)
+	stateless, racks := r.Intn(2), max(0, r.Intn(5)-1)
 	for t := range tasks {
-		in.Tasks = append(in.Tasks, Task{ID: TaskID{int32(r.Intn(2)), int32(t)}, Stateful: stateless == 0 || r.Intn(3) > 0})
+		task := Task{ID: TaskID{int32(r.Intn(2)), int32(t)}, Stateful: stateless == 0 || r.Intn(3) > 0}
+		for _, rack := range []string{"a", "b"} {
+			if racks > 0 && r.Intn(2) == 0 {
+				task.Racks = append(task.Racks, rack)
+			}
+		}
+		in.Tasks = append(in.Tasks, task)
 	}
 	for m := range members {
 		x := Member{ID: fmt.Sprintf("m%d", m)}
 		x.Leaving = r.Intn(4) == 0
 		x.Instance = fmt.Sprintf("i%d", m)
+		if racks > 0 {
+			x.Rack = []string{"a", "b", ""}[r.Intn(racks)]
+		}
 		if r.Intn(10) == 0 {
 			x.Instance = "i0"
 			x.Incarnation = Incarnation{StartMs: r.Int63n(2), Starts: uint32(r.Intn(2))}
@@ -243,7 +286,7 @@ func describe(in Input, plan Plan) string {
 	members := slices.Clone(in.Members)
 	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
 	for _, m := range members {
-		fmt.Fprintf(&b, "  %s cap %d leaving %v: owned %v releasing %v taking %v learning %v ready %v standby %v local %v\n", m.ID, m.Capacity, m.Leaving, m.Owned, m.Releasing, m.Taking, m.Learning, m.Ready, m.Standby, m.Local)
+		fmt.Fprintf(&b, "  %s rack %q cap %d leaving %v: owned %v releasing %v taking %v learning %v ready %v standby %v local %v\n", m.ID, m.Rack, m.Capacity, m.Leaving, m.Owned, m.Releasing, m.Taking, m.Learning, m.Ready, m.Standby, m.Local)
 		p := plan[m.ID]
 		fmt.Fprintf(&b, "     -> own %v take %v release %v learn %v standby %v superseded %v\n", p.Own, p.Take, p.Release, p.Learn, p.Standby, p.Superseded)
 	}

@@ -26,7 +26,11 @@ type group struct {
 	copies    []copied // in order of task, then member
 	copyStart []int32  // per task: its first entry in copies; one more at the end
 
-	load  []int64 // planned positions per member
+	classes   int      // how many classes of tasks there are
+	rackCount int      // how many racks the members are in
+	rackSets  [][]bool // per set of racks that have the input of a task: which racks are in it
+
+	loads
 	moves []int32 // tasks planned to leave their home, in the order in which they may start
 }
 
@@ -35,11 +39,14 @@ type member struct {
 	stays      bool // neither leaving nor superseded
 	superseded bool
 	capacity   int64
+	rack       int32
 }
 
 type task struct {
 	id       TaskID
 	stateful bool
+	class    int32 // the same for tasks of one subtopology
+	racks    int32 // set of racks that have its input, counted from 1; 0: not known
 
 	// The settled claims.
 	owner     int32
@@ -49,6 +56,7 @@ type task struct {
 
 	// home is the member that runs the task, or will once from, if any, has released it.
 	home, from int32
+	fresh      bool // the home was chosen now, and nobody has any state
 
 	learner int32 // the learner at work on a member that stays, while there is a reason for it
 	dest    int32 // target: where the task should end
@@ -94,7 +102,6 @@ func settle(in Input) *group {
 	reports := sortedMembers(in.Members)
 	latest := latestIncarnations(reports)
 	g.members = make([]member, len(reports))
-	g.load = make([]int64, len(reports))
 	for i, r := range reports {
 		m := member{id: r.ID, capacity: min(max(int64(r.Capacity), 1), maxCapacity)}
 		m.superseded = r.Instance != "" && latest[r.Instance] != r
@@ -104,6 +111,9 @@ func settle(in Input) *group {
 			g.staying = append(g.staying, int32(i))
 		}
 	}
+	g.classes = classify(g.tasks)
+	g.indexRacks(reports, in.Tasks)
+	g.initLoads()
 	g.claims(reports)
 	for t := range g.tasks {
 		g.settleHome(&g.tasks[t])

@@ -19,16 +19,11 @@ func (g *group) standbys(plans []MemberPlan) {
 		}
 		chosen[t] = g.keepStandbys(int32(t), chosen[t], local)
 		for len(chosen[t]) < g.policy.Standbys {
-			least := none
-			for _, m := range g.staying {
-				if g.mayStandBy(k, m) && m != k.dest && !slices.Contains(chosen[t], m) && (least == none || g.less(m, least)) {
-					least = m
-				}
-			}
+			least := g.lightest(func(m int32) bool { return g.mayStandBy(k, m) && m != k.dest && !slices.Contains(chosen[t], m) }, nil)
 			if least == none {
 				break
 			}
-			g.load[least]++
+			g.weigh(least, 1)
 			chosen[t] = append(chosen[t], least)
 		}
 		for _, m := range chosen[t] {
@@ -49,7 +44,7 @@ func (g *group) keepStandbys(t int32, chosen []int32, kind kind) []int32 {
 	slices.SortStableFunc(found, func(a, b copied) int { return cmp.Compare(b.position, a.position) })
 	for _, c := range found {
 		if len(chosen) < g.policy.Standbys && !slices.Contains(chosen, c.member) {
-			g.load[c.member]++
+			g.weigh(c.member, 1)
 			chosen = append(chosen, c.member)
 		}
 	}

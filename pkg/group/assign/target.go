@@ -11,10 +11,7 @@ func (g *group) target() {
 		if g.dropIdle() {
 			continue
 		}
-		planned := len(g.moves)
-		g.even(true)
-		g.start()
-		g.withdraw(planned)
+		g.evenStateful()
 		// A move planned now may take the reason from a learner at work, which is then dropped and the rest
 		// planned again, so that the next round finds nothing to change. Each turn drops a learner.
 		if !g.dropIdle() {
@@ -23,21 +20,21 @@ func (g *group) target() {
 	}
 	g.failStateless()
 	g.planStateless()
-	g.even(false)
-	g.start()
+	g.evenStateless()
 }
 
 // failStateful gives unclaimed stateful tasks a new home: the best copy there is, even on a member that is
 // leaving, else the least loaded member. Planned positions count as load, learners at work included.
 func (g *group) failStateful() {
-	clear(g.load)
+	g.clearLoads()
 	for t := range g.tasks {
 		if k := &g.tasks[t]; k.stateful {
+			g.total++
 			k.dest = k.home
 			if k.learner != none {
 				k.dest = k.learner
 			}
-			g.add(k.dest, 1)
+			g.put(int32(t), k.dest, 1)
 		}
 	}
 	// Those with a copy first: where they go does not depend on loads.
@@ -50,7 +47,7 @@ func (g *group) failStateful() {
 			if copies {
 				k.home = g.bestCopy(int32(t))
 			} else {
-				k.home = g.anyMember()
+				k.home, k.fresh = g.anyMember(int32(t)), true
 			}
 			if k.home == none {
 				continue
@@ -58,7 +55,7 @@ func (g *group) failStateful() {
 			if k.learner == k.home {
 				k.learner = none // counted already
 			} else if k.learner == none {
-				g.add(k.home, 1)
+				g.put(int32(t), k.home, 1)
 			}
 		}
 	}
@@ -99,9 +96,9 @@ func (g *group) sooner(a, b *copied) bool {
 }
 
 // anyMember is the least loaded member that stays, or if nobody does, that is at least not superseded.
-func (g *group) anyMember() int32 {
+func (g *group) anyMember(t int32) int32 {
 	if len(g.staying) > 0 {
-		return g.leastLoaded(g.staying)
+		return g.leastLoaded(t)
 	}
 	least := none
 	for m := range g.members {
@@ -112,18 +109,11 @@ func (g *group) anyMember() int32 {
 	return least
 }
 
-// add changes the load of m, if that is a member.
-func (g *group) add(m int32, n int64) {
-	if m != none {
-		g.load[m] += n
-	}
-}
-
 // planStateful sends the learners at work to the end of their ways and gives every other task of a member
 // that does not stay a destination: a standby, else local state, else the least loaded. The kinds take
 // turns, and tasks go in descending order.
 func (g *group) planStateful() {
-	clear(g.load)
+	g.clearLoads()
 	g.moves = g.moves[:0]
 	var rest []int32
 	for t := len(g.tasks) - 1; t >= 0; t-- {
@@ -142,13 +132,13 @@ func (g *group) planStateful() {
 			rest = append(rest, int32(t))
 			continue
 		}
-		g.load[k.dest]++
+		g.put(int32(t), k.dest, 1)
 	}
 	for _, standbys := range []bool{true, false} {
 		rest = slices.DeleteFunc(rest, func(t int32) bool { return g.send(t, g.copyToTake(t, standbys)) })
 	}
 	for _, t := range rest {
-		g.send(t, g.leastLoaded(g.staying))
+		g.send(t, g.leastLoaded(t))
 	}
 }
 
@@ -158,7 +148,7 @@ func (g *group) send(t, dest int32) bool {
 		return false
 	}
 	g.tasks[t].dest = dest
-	g.load[dest]++
+	g.put(t, dest, 1)
 	g.moves = append(g.moves, t)
 	return true
 }
@@ -184,38 +174,44 @@ func (g *group) copyToTake(t int32, standbys bool) int32 {
 	return best.member
 }
 
-// dropIdle drops learners whose reason has gone: their task's home stays, and were the task not to move,
-// the two would not be far enough apart to move it. It reports whether there were any.
+// dropIdle drops learners whose reason has gone. It reports whether there were any.
 func (g *group) dropIdle() bool {
 	dropped := false
 	for t := len(g.tasks) - 1; t >= 0; t-- {
 		k := &g.tasks[t]
-		if k.learner == none || !g.members[k.home].stays || g.apart(k.home, 1, k.learner, -1) {
+		if k.learner == none || g.hasReason(int32(t)) {
 			continue
 		}
-		g.load[k.home]++
-		g.load[k.learner]--
-		k.learner, k.dest = none, k.home
+		g.shift(int32(t), k.learner, k.home)
+		k.learner = none
 		dropped = true
 	}
 	return dropped
 }
 
+// hasReason reports whether a task has to move from its home to where it is planned to end: the home does not
+// stay, or were the task not to move, the two would be far enough apart to move it.
+func (g *group) hasReason(t int32) bool {
+	k := &g.tasks[t]
+	return !g.members[k.home].stays || g.apart(k.home, 1, k.dest, -1) || g.apartOf(g.count[k.class], k.home, 1, k.dest, -1)
+}
+
 // failStateless gives unclaimed stateless tasks a home, and adds all stateless tasks to the loads.
 func (g *group) failStateless() {
+	g.total = int64(len(g.tasks))
 	for t := range g.tasks {
 		if k := &g.tasks[t]; !k.stateful {
 			k.learner, k.dest = none, k.home
 			if k.home != none && (g.members[k.home].stays || len(g.staying) == 0) {
-				g.load[k.home]++
+				g.put(int32(t), k.home, 1)
 			}
 		}
 	}
 	for t := len(g.tasks) - 1; t >= 0; t-- {
 		if k := &g.tasks[t]; !k.stateful && k.home == none {
-			if k.home = g.anyMember(); k.home != none {
+			if k.home, k.fresh = g.anyMember(int32(t)), true; k.home != none {
 				k.dest = k.home
-				g.load[k.home]++
+				g.put(int32(t), k.home, 1)
 			}
 		}
 	}
@@ -229,48 +225,7 @@ func (g *group) planStateless() {
 	}
 	for t := len(g.tasks) - 1; t >= 0; t-- {
 		if k := &g.tasks[t]; !k.stateful && k.owned() && !g.members[k.home].stays {
-			g.send(int32(t), g.leastLoaded(g.staying))
+			g.send(int32(t), g.leastLoaded(int32(t)))
 		}
 	}
-}
-
-// even plans moves of stateful or of stateless tasks while the most loaded owner and the least loaded
-// member are apart, lowest task first.
-func (g *group) even(stateful bool) {
-	own := make([][]int32, len(g.members)) // per member: the tasks it could give away, the lowest first
-	for t := range g.tasks {
-		k := &g.tasks[t]
-		if k.stateful == stateful && k.home != none && k.dest == k.home && g.members[k.home].stays && (stateful || k.owned()) {
-			own[k.home] = append(own[k.home], int32(t))
-		}
-	}
-	for {
-		high, low := none, g.leastLoaded(g.staying)
-		for _, m := range g.staying {
-			if len(own[m]) > 0 && (high == none || g.less(high, m)) {
-				high = m
-			}
-		}
-		if high == none || !g.apart(high, 0, low, 0) {
-			return
-		}
-		g.load[high]--
-		g.send(own[high][0], low)
-		own[high] = own[high][1:]
-	}
-}
-
-// withdraw takes back those moves from the given one on that have to wait: only what is at work gives a reason
-// to other learners.
-func (g *group) withdraw(from int) {
-	g.moves = append(g.moves[:from], slices.DeleteFunc(g.moves[from:], func(t int32) bool {
-		k := &g.tasks[t]
-		if k.next != wait {
-			return false
-		}
-		g.load[k.dest]--
-		g.load[k.home]++
-		k.dest = k.home
-		return true
-	})...)
 }

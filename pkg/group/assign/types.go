@@ -40,6 +40,7 @@ func ParseTaskID(s string) (TaskID, error) {
 type Task struct {
 	ID       TaskID
 	Stateful bool
+	Racks    []string // in order: those that have replicas of all its input partitions; none: not known
 }
 
 // ReleaseID is the release identity of a handover: the generation that first ordered it and the
