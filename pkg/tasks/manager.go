@@ -69,7 +69,7 @@ func NewManager(cfg Config) *Manager {
 		cfg: cfg, log: cfg.Logger, box: newMailbox(), stopped: make(chan struct{}),
 		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience, recovery: recovery,
 	}
-	m.machine.Stable = cfg.Stable
+	m.machine.Stable, m.machine.Racks = cfg.Stable, cfg.Identity.Rack != ""
 	m.status.Store(&Status{At: time.Now()})
 	return m
 }

@@ -191,9 +191,16 @@ func (o *oracle) task(t Task) {
 	if !t.Stateful && len(w.learn)+len(w.standby) > 0 {
 		o.fail("rule 5: stateless %s has copies %v %v", t.ID, w.learn, w.standby)
 	}
-	if len(w.standby) > o.in.Policy.Standbys {
+	unready := 0
+	for _, m := range w.standby {
+		if !isReady(o.byID[m], t.ID) {
+			unready++
+		}
+	}
+	if n := o.in.Policy.Standbys; len(w.standby) > n && (len(w.standby) > n+unready || !o.racks()) {
 		o.fail("%s has standbys %v", t.ID, w.standby)
 	}
+	o.warm(t, w, unready)
 	holder, releasing := o.holder(t.ID)
 	taker := o.taker(t.ID, holder)
 	switch {
@@ -209,6 +216,29 @@ func (o *oracle) task(t Task) {
 	if home := o.home(w); t.Stateful && !o.stays(home) && o.anyStays() && o.in.Policy.MaxLearners <= 0 && len(w.learn) != 1 && len(w.release) == 0 {
 		o.fail("rule 2: %s ends on %s, which does not stay, and has learners %v", t.ID, home.ID, w.learn)
 	}
+}
+
+// warm checks that a standby that is ready stays, although it is in the rack of its task, until one in another rack is ready.
+func (o *oracle) warm(t Task, w told, unready int) {
+	if len(w.own) != 1 || len(w.learn) > 0 || !o.racks() || len(w.standby) == 0 || unready == 0 || len(w.standby) >= o.in.Policy.Standbys+unready {
+		return
+	}
+	home := o.byID[w.own[0]]
+	for _, m := range o.sorted() {
+		if m != home && o.stays(m) && m.Rack == home.Rack && isReady(m, t.ID) && has(m.Standby, t.ID) && !has(m.Learning, t.ID) && !slices.Contains(w.standby, m.ID) {
+			o.fail("%s: the standby on %s is ready and given up for %v", t.ID, m.ID, w.standby)
+		}
+	}
+}
+
+// racks reports whether members are in several racks. Then a standby that is ready stays until one in a better rack is.
+func (o *oracle) racks() bool {
+	for _, m := range o.byID {
+		if m.Rack != o.in.Members[0].Rack {
+			return true
+		}
+	}
+	return false
 }
 
 // home is where the task is once the plan is carried out.

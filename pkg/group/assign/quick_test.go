@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand"
 	"reflect"
@@ -131,7 +132,54 @@ func resting(in Input, plan Plan) string {
 			}
 		}
 	}
+	if err := standbysWrong(o, in); err != "" {
+		return err + "\n" + describe(in, plan)
+	}
 	return classesApart(o, in, plan)
+}
+
+// standbysWrong checks the number of standbys, and that none had better be in another rack whose members have no more to do.
+func standbysWrong(o *oracle, in Input) string {
+	load := func(m *Member) float64 {
+		return float64(len(m.Owned)+len(m.Standby)) / float64(max(m.Capacity, 1))
+	}
+	for _, t := range in.Tasks {
+		if !t.Stateful {
+			continue
+		}
+		var free, holders, standbys []*Member
+		for _, m := range o.sorted() {
+			switch {
+			case slices.Contains(m.Owned, t.ID):
+				holders = append(holders, m)
+			case has(m.Standby, t.ID):
+				holders, standbys = append(holders, m), append(standbys, m)
+			case o.stays(m):
+				free = append(free, m)
+			}
+		}
+		if len(standbys) != in.Policy.Standbys && (len(free) > 0 || len(standbys) > in.Policy.Standbys) {
+			return fmt.Sprintf("at rest, %s has %d standbys", t.ID, len(standbys))
+		}
+		inRack := func(rack string, without *Member) (n int) {
+			for _, m := range holders {
+				if m.Rack == rack && m != without {
+					n++
+				}
+			}
+			return n
+		}
+		for _, s := range standbys {
+			for _, to := range free {
+				least := slices.MinFunc(free, func(a, b *Member) int { return cmp.Compare(load(a), load(b)) })
+				after := min(load(least), load(s)-1/float64(max(s.Capacity, 1)))
+				if inRack(to.Rack, s) < inRack(s.Rack, s) && load(to)-after < float64(max(in.Policy.BalancingFactor, 2))-1e-9 {
+					return fmt.Sprintf("at rest, the standby of %s on %s had better be on %s", t.ID, s.ID, to.ID)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // classesApart checks that members of one capacity have as many tasks of each subtopology.
@@ -168,12 +216,12 @@ func classesApart(o *oracle, in Input, plan Plan) string {
 	return ""
 }
 
-// makeReady lets some learners at work become ready; false if there are none.
+// makeReady lets some copies at work become ready; false if there are none.
 func makeReady(r *rand.Rand, in Input) bool {
 	var at []func()
 	for i := range in.Members {
 		m := &in.Members[i]
-		for _, c := range m.Learning {
+		for _, c := range slices.Concat(m.Learning, m.Standby) {
 			if !slices.Contains(m.Ready, c.Task) {
 				at = append(at, func() { m.Ready = append(m.Ready, c.Task) })
 			}

@@ -142,7 +142,7 @@ func (m *Machine) CommitDone(tasks []assign.TaskID, under Lease, o Outcome) {
 }
 
 // CopyReady says whether a learner or a standby has caught up. A learner asks for a round then; a standby
-// only says so when it is asked.
+// only says so when it is asked, or, where racks count, when all of the instance's have.
 func (m *Machine) CopyReady(t assign.TaskID, epoch uint64, ready bool) {
 	s := m.at(t, epoch, Learning, Standby)
 	if s == nil || s.Ready == ready {
@@ -152,26 +152,35 @@ func (m *Machine) CopyReady(t assign.TaskID, epoch uint64, ready bool) {
 	if ready && s.Phase == Learning {
 		m.sayReady()
 	}
+	if ready && s.Phase == Standby && m.Racks && m.all(Standby) {
+		m.wantRound = m.wantRound || m.unsaid(Standby)
+	}
 }
 
 // sayReady asks for a round if the next report can say of more learners than the last one that they are
 // ready. In stable mode it says so of none before it says so of all.
 func (m *Machine) sayReady() {
-	if m.Stable && !m.allReady() {
-		return
-	}
-	for _, s := range m.tasks {
-		if s.Phase == Learning && s.Ready && !s.said {
-			m.wantRound = true
-		}
+	if !m.Stable || m.all(Learning) {
+		m.wantRound = m.wantRound || m.unsaid(Learning)
 	}
 }
 
-func (m *Machine) allReady() bool {
+// all reports whether all copies of a kind have caught up.
+func (m *Machine) all(p Phase) bool {
 	for _, s := range m.tasks {
-		if s.Phase == Learning && !s.Ready {
+		if s.Phase == p && !s.Ready {
 			return false
 		}
 	}
 	return true
+}
+
+// unsaid reports whether a copy of a kind has caught up that the last report did not say so of.
+func (m *Machine) unsaid(p Phase) bool {
+	for _, s := range m.tasks {
+		if s.Phase == p && s.Ready && !s.said {
+			return true
+		}
+	}
+	return false
 }

@@ -12,6 +12,8 @@ import (
 type Machine struct {
 	// Stable makes learners say ready only once all of them are (the KIP's stable mode).
 	Stable bool
+	// Racks makes standbys say so as well: one in a better rack replaces another when it has caught up.
+	Racks bool
 
 	tasks    map[assign.TaskID]*TaskState
 	lease    Lease
@@ -133,9 +135,8 @@ func (m *Machine) adoptRelease(s *TaskState, id assign.ReleaseID) {
 
 func (m *Machine) adoptCopy(s *TaskState, p Phase) {
 	if s.Phase.Copies() {
-		s.Phase = p
-		if p == Standby {
-			s.said = false
+		if s.Phase != p {
+			s.Phase, s.said = p, false
 		}
 		return
 	}

@@ -7,7 +7,7 @@ import "github.com/streamworker/streamworker/pkg/group/assign"
 func (m *Machine) Report() assign.Report {
 	m.markJoined, m.joining = m.leaving, true
 	r := assign.Report{Leaving: m.leaving, DeadlineMs: m.deadline, Nonce: m.nonce}
-	sayReady := !m.Stable || m.allReady()
+	sayReady := !m.Stable || m.all(Learning)
 	for _, t := range m.Tasks() {
 		s := m.tasks[t]
 		switch s.Phase {
@@ -24,7 +24,7 @@ func (m *Machine) Report() assign.Report {
 			}
 		case Standby:
 			r.Standby = append(r.Standby, assign.Copy{Task: t})
-			if s.Ready {
+			if s.said = s.Ready; s.said {
 				r.Ready = append(r.Ready, t)
 			}
 		case Idle, Released:

@@ -63,7 +63,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
 		s.m, s.member = handover.New(), value(d, "member", "a")
-		s.m.Stable = d.HasArg("stable")
+		s.m.Stable, s.m.Racks = d.HasArg("stable"), d.HasArg("racks")
 	case "plan":
 		s.member = value(d, "member", s.member)
 		s.m.Adopt(handover.Lease{Member: s.member, Generation: int32(number(t, d, value(d, "gen", "")))}, parsePlan(t, d))
