@@ -39,11 +39,11 @@ const exitCodesHelp = `Exit codes of all commands:
     3  the configuration or scenario file has mistakes
    10  run: marked as leaving, every task was handed over, the group was left
    11  run: marked as leaving, left the group at the scale-down timeout or by --now with tasks not handed over
-       leave --wait, stop --how drain: an instance did so at its timeout
+       leave --wait, swap, stop --how drain: an instance did so at its timeout
    12  run: another process was started under the same instance id
    13  run: another process uses the state directory
    14  run: the local state can no longer be written; a restart replays what is missing
-   15  leave --wait: the leave was cancelled
+   15  leave --wait, swap: the leave was cancelled
    16  leave, status, stop, probe, query: no instance is running on this host with this state directory
    17  query: nothing is stored for the key
    18  run: the topology was changed, and cannot go on from the stores, or beside the instances, that are there

@@ -52,6 +52,7 @@ Without --instance and --selector it means the instance on this host.`,
 	f.StringVar(&l.instance, "instance", "", "`id` of the instance")
 	f.StringVar(&l.selector, "selector", "", "instances with these `labels`, e.g. pool=blue")
 	f.StringVar(&l.timeout, "timeout", "", "`time` after which an instance leaves with what is left, e.g. 10m, or none; default: its scale_down_timeout")
+	f.BoolVar(&l.all, "all", false, "mark them even if the selector leaves no instance to take their tasks")
 	f.BoolVar(&l.now, "now", false, "give everything up at once")
 	f.BoolVar(&l.cancel, "cancel", false, "take the mark back")
 	f.BoolVar(&l.wait, "wait", false, "show progress and return when the instances have left")
@@ -65,6 +66,7 @@ type leaveCommand struct {
 	place    place
 	instance string
 	selector string
+	all      bool
 	timeout  string
 	now      bool
 	cancel   bool
@@ -105,22 +107,35 @@ func (l *leaveCommand) parse(now time.Time) (leave.Deadline, control.Selector, e
 	switch {
 	case l.instance != "" && sel != nil:
 		return wrong("--instance and --selector exclude each other")
-	case l.cancel && (l.now || l.wait || l.timeout != ""):
-		return wrong("--cancel goes with neither --now, --wait nor --timeout")
+	case l.cancel && (l.now || l.wait || l.timeout != "" || l.all):
+		return wrong("--cancel goes with neither --now, --wait, --timeout nor --all")
+	case l.all && sel == nil:
+		return wrong("--all goes with --selector")
 	case l.now && l.timeout != "":
 		return wrong("--now and --timeout exclude each other")
 	case l.now:
 		return leave.Now, sel, nil
-	case l.timeout == "":
-		return leave.Default, sel, nil
-	case l.timeout == "none":
-		return leave.Never, sel, nil
 	}
-	d, err := time.ParseDuration(l.timeout)
+	d, err := deadline(l.timeout, now)
+	if err != nil {
+		return wrong("%w; to give everything up at once: --now", err)
+	}
+	return d, sel, nil
+}
+
+// deadline reads the value of --timeout.
+func deadline(timeout string, now time.Time) (leave.Deadline, error) {
+	switch timeout {
+	case "":
+		return leave.Default, nil
+	case "none":
+		return leave.Never, nil
+	}
+	d, err := time.ParseDuration(timeout)
 	if err != nil || d <= 0 {
-		return wrong("--timeout %s: want a time like 90s or 10m, or none; to give everything up at once: --now", l.timeout)
+		return leave.Default, fmt.Errorf("--timeout %s: want a time like 90s or 10m, or none", timeout)
 	}
-	return leave.At(now.Add(d)), sel, nil
+	return leave.At(now.Add(d)), nil
 }
 
 // here marks the instance of this host through its socket.
@@ -161,18 +176,51 @@ func (l *leaveCommand) remotely(ctx context.Context, p *place, sel control.Selec
 	if err != nil {
 		return fmt.Errorf("application %s: %w", p.app, err)
 	}
+	switch {
+	case l.cancel:
+		err = from.cancel(ctx, targets)
+	case sel != nil && !l.all && len(control.Staying(statuses, targets, time.Now())) == 0:
+		err = fmt.Errorf("application %s: the selector leaves no instance to take the tasks: %s would all be leaving. "+
+			"Start others first, or mark them nevertheless by --all: then they keep their tasks until their timeout", p.app, names(targets))
+	default:
+		err = from.mark(ctx, targets, d, "")
+	}
+	if err != nil {
+		return err
+	}
+	return l.finish(ctx, from, targets)
+}
+
+// mark marks the targets, all at once; swap is the swap that the marks are of.
+func (r *remote) mark(ctx context.Context, targets []control.Target, d leave.Deadline, swap string) error {
+	marks := make([]control.Mark, len(targets))
+	for i, t := range targets {
+		marks[i] = markOf(t, d)
+		marks[i].Swap = swap
+	}
+	return r.ask(ctx, func(ctx context.Context) error { return r.bus.PutMarks(ctx, marks...) })
+}
+
+// cancel takes the marks of the targets back.
+func (r *remote) cancel(ctx context.Context, targets []control.Target) error {
 	for _, t := range targets {
-		err := from.ask(ctx, func(ctx context.Context) error {
-			if l.cancel {
-				return from.bus.Cancel(ctx, t.Instance, t.Incarnation)
-			}
-			return from.bus.PutMark(ctx, markOf(t, d))
-		})
-		if err != nil {
+		if err := r.ask(ctx, func(ctx context.Context) error { return r.bus.Cancel(ctx, t.Instance, t.Incarnation) }); err != nil {
 			return fmt.Errorf("instance %s: %w", t.Instance, err)
 		}
 	}
-	return l.finish(ctx, from, targets)
+	return nil
+}
+
+// names are the ids of the targets, not all if there are many.
+func names(targets []control.Target) string {
+	var ids []string
+	for _, t := range targets[:min(len(targets), listed)] {
+		ids = append(ids, t.Instance)
+	}
+	if more := len(targets) - len(ids); more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(ids, ", ")
 }
 
 func markOf(t control.Target, d leave.Deadline) control.Mark {

@@ -63,12 +63,22 @@ func ended(all []control.Progress) bool {
 
 func (l *leaveCommand) conclude(all []control.Progress) error {
 	results := make([]result, len(all))
-	var lost, undrained, withdrawn []string
 	for i, p := range all {
 		results[i] = result{ID: p.Instance, Outcome: p.Outcome.String()}
+	}
+	if err := l.report(results); err != nil {
+		return err
+	}
+	return worst(all, l.now)
+}
+
+// worst is the error for the worst end of a leave among them; nil: none was bad. Giving up tasks is as it should be when now says so.
+func worst(all []control.Progress, now bool) error {
+	var lost, undrained, withdrawn []string
+	for _, p := range all {
 		switch p.Outcome {
 		case control.TimedOut:
-			if !l.now {
+			if !now {
 				undrained = append(undrained, p.Instance)
 			}
 		case control.Withdrawn:
@@ -77,9 +87,6 @@ func (l *leaveCommand) conclude(all []control.Progress) error {
 			lost = append(lost, p.Instance)
 		case control.Waiting, control.Complete:
 		}
-	}
-	if err := l.report(results); err != nil {
-		return err
 	}
 	switch {
 	case len(lost) > 0:
@@ -96,6 +103,7 @@ func (l *leaveCommand) conclude(all []control.Progress) error {
 type progress struct {
 	w        io.Writer
 	terminal bool
+	head     string            // of the block, which a terminal shows only
 	drawn    int               // lines of the block on the terminal
 	last     map[string]string // per instance, what was printed
 }
@@ -107,6 +115,10 @@ func (p *progress) update(all []control.Progress) {
 			fmt.Fprintf(&b, "\x1b[%dA\x1b[J", p.drawn)
 		}
 		p.drawn = 0
+		if p.head != "" {
+			b.WriteString(p.head + "\n")
+			p.drawn++
+		}
 		for _, one := range all {
 			for _, line := range block(one, time.Now()) {
 				b.WriteString(line + "\n")

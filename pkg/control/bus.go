@@ -26,9 +26,21 @@ func NewBus(cl *kgo.Client, app string, logger *slog.Logger) *Bus {
 }
 
 // PutMark asks a run of an instance to leave. It returns when Kafka has the mark.
-func (b *Bus) PutMark(ctx context.Context, m Mark) error {
-	m.Version = version
-	return b.put(ctx, ordersPartition, kindMark, m.Instance, m)
+func (b *Bus) PutMark(ctx context.Context, m Mark) error { return b.PutMarks(ctx, m) }
+
+// PutMarks asks runs of several instances to leave, in one write: they hear of it together, so that none is taken for one that
+// stays when the tasks of the others are given out. After an error some of the marks may be there.
+func (b *Bus) PutMarks(ctx context.Context, marks ...Mark) error {
+	records := make([]*kgo.Record, len(marks))
+	for i, m := range marks {
+		m.Version = version
+		r, err := encode(b.topic, ordersPartition, kindMark, m.Instance, m)
+		if err != nil {
+			return err
+		}
+		records[i] = r
+	}
+	return b.produce(ctx, records...)
 }
 
 // Cancel takes the mark of a run of an instance back. The run itself does the same when it has left.
@@ -74,8 +86,8 @@ func (b *Bus) put(ctx context.Context, partition int32, kind, instance string, v
 	return b.produce(ctx, r)
 }
 
-func (b *Bus) produce(ctx context.Context, r *kgo.Record) error {
-	if err := b.cl.ProduceSync(ctx, r).FirstErr(); err != nil {
+func (b *Bus) produce(ctx context.Context, records ...*kgo.Record) error {
+	if err := b.cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("write to topic %s: %w", b.topic, err)
 	}
 	return nil

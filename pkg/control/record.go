@@ -40,10 +40,11 @@ type Mark struct {
 	Version     int                `json:"v"`
 	Instance    string             `json:"instance"`
 	Incarnation assign.Incarnation `json:"incarnation"`
-	DeadlineMs  int64              `json:"deadline_ms"` // ms since the epoch; 0: the instance's own scale_down_timeout; NoDeadline
-	Now         bool               `json:"now"`         // give everything up at once
-	By          string             `json:"by"`          // who asked
-	AtMs        int64              `json:"at_ms"`       // when, ms since the epoch
+	DeadlineMs  int64              `json:"deadline_ms"`    // ms since the epoch; 0: the instance's own scale_down_timeout; NoDeadline
+	Now         bool               `json:"now"`            // give everything up at once
+	By          string             `json:"by"`             // who asked
+	AtMs        int64              `json:"at_ms"`          // when, ms since the epoch
+	Swap        string             `json:"swap,omitempty"` // the swap that it is part of; empty: none
 }
 
 // Hello says that a run of an instance is about to join the group.

@@ -31,6 +31,7 @@ type Status struct {
 	Generation  int32              `json:"generation"`
 	State       State              `json:"state"`
 	Labels      map[string]string  `json:"labels,omitempty"`
+	Capacity    uint32             `json:"capacity,omitempty"` // as configured; 0: not known, counts as 1
 	Active      []string           `json:"active,omitempty"`
 	Learning    []Learning         `json:"learning,omitempty"`
 	Standby     []string           `json:"standby,omitempty"`

@@ -20,7 +20,8 @@ func Opts() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.ProducerLinger(0),
+		// Records that are produced together go in one batch: a synchronous produce does not wait for the linger.
+		kgo.ProducerLinger(20 * time.Millisecond),
 		// The last word of each instance counts, so one more of the same does no harm; but who ends must not wait for brokers
 		// that are gone, as the client else does for what is on its way.
 		kgo.AllowIdempotentProduceCancellation(),

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -164,6 +165,15 @@ func ParseSelector(s string) (Selector, error) {
 	return sel, nil
 }
 
+// String is the form that ParseSelector reads, in order of label.
+func (sel Selector) String() string {
+	var pairs []string
+	for _, k := range slices.Sorted(maps.Keys(sel)) {
+		pairs = append(pairs, k+"="+sel[k])
+	}
+	return strings.Join(pairs, ",")
+}
+
 // Matches reports whether labels satisfy the selector.
 func (sel Selector) Matches(labels map[string]string) bool {
 	for k, v := range sel {
@@ -204,4 +214,18 @@ func Pick(statuses []Status, instance string, sel Selector, now time.Time) ([]Ta
 	}
 	slices.Sort(running)
 	return nil, fmt.Errorf("%s: running are %s", what, strings.Join(running, ", "))
+}
+
+// Staying are the ids of the instances that would be left to take tasks when the targets leave too: those that run and are not
+// leaving.
+func Staying(statuses []Status, targets []Target, now time.Time) []string {
+	var ids []string
+	for _, s := range statuses {
+		leaves := s.State == Draining || s.State == Drained ||
+			slices.ContainsFunc(targets, func(t Target) bool { return t.Instance == s.Instance })
+		if !leaves && !s.Stale(now) && s.Left == "" {
+			ids = append(ids, s.Instance)
+		}
+	}
+	return ids
 }

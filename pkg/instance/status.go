@@ -19,7 +19,7 @@ var errUnknownTask = errors.New("it is not part of this instance's topology: do 
 // the instance starts.
 func (i *Instance) Status() control.Status {
 	s := control.Status{
-		Instance: i.id, Incarnation: i.incarnation(), State: control.Starting, Labels: maps.Clone(i.cfg.Labels), Address: i.address,
+		Instance: i.id, Incarnation: i.incarnation(), State: control.Starting, Labels: maps.Clone(i.cfg.Labels), Capacity: i.cfg.Capacity, Address: i.address,
 	}
 	for _, sub := range i.cfg.Topology.Subtopologies {
 		s.Sources = append(s.Sources, sub.Topics())
