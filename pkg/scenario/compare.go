@@ -6,40 +6,41 @@ import (
 	"unicode/utf8"
 )
 
-// Comparison is one scenario under several modes.
+// Comparison is one scenario under several policies.
 type Comparison struct {
-	Modes   []Learners
-	Results map[Learners]Result
+	Scenario string // its name
+	Variants []Variant
+	Results  map[string]Result // by the variant's name
 }
 
-// Compare runs the scenario under each mode.
-func Compare(s *Scenario, modes ...Learners) (Comparison, error) {
-	c := Comparison{Modes: modes, Results: make(map[Learners]Result)}
-	for _, mode := range modes {
-		r, err := s.With(mode).Run()
+// Compare runs the scenario under each of the policies.
+func Compare(s *Scenario, variants ...Variant) (Comparison, error) {
+	c := Comparison{Scenario: s.Name, Variants: variants, Results: make(map[string]Result)}
+	for _, v := range variants {
+		r, err := s.With(v).Run()
 		if err != nil {
 			return Comparison{}, err
 		}
-		c.Results[mode] = r
+		c.Results[v.Name] = r
 	}
 	return c, nil
 }
 
-// WriteJSON writes one JSON object with the result of each mode under its name.
+// WriteJSON writes one JSON object with the result of each policy under its name.
 func (c Comparison) WriteJSON(w io.Writer) error { return writeJSON(w, c.Results) }
 
-// WriteText writes the results side by side: blocks of the same number next to each other, what each mode
+// WriteText writes the results side by side: blocks of the same number next to each other, what each policy
 // cost at the end.
 func (c Comparison) WriteText(w io.Writer) error {
-	columns := make([][][]string, len(c.Modes)) // per mode: blocks of lines
+	columns := make([][][]string, len(c.Variants)) // per policy: blocks of lines
 	blocks, width := 0, 0
-	for i, mode := range c.Modes {
-		columns[i] = append([][]string{{strings.ToUpper(string(mode))}}, c.Results[mode].blocks()...)
+	for i, v := range c.Variants {
+		columns[i] = append([][]string{{strings.ToUpper(v.Name)}}, c.Results[v.Name].blocks()...)
 		blocks = max(blocks, len(columns[i]))
 	}
-	for i, mode := range c.Modes {
+	for i, v := range c.Variants {
 		padding := make([][]string, blocks-len(columns[i]))
-		columns[i] = append(append(columns[i], padding...), c.Results[mode].summary())
+		columns[i] = append(append(columns[i], padding...), c.Results[v.Name].summary())
 		for _, block := range columns[i] {
 			for j := range block {
 				block[j] = strings.ReplaceAll(block[j], "\t", "    ")

@@ -17,17 +17,18 @@ func (r *run) event(e event) error {
 	if err := r.file.Err(); err != nil {
 		return err
 	}
-	if len(about) == 0 && !e.all {
-		return nil // all of them had left
-	}
-	trigger := string(e.kind) + " " + strings.Join(about, ", ")
-	if e.all {
-		for _, m := range r.members {
-			r.finish(m, tasksOf(m.report.Learning))
+	switch {
+	case e.all:
+		for _, name := range r.names() {
+			r.finish(r.members[name], tasksOf(r.members[name].report.Learning))
 		}
-		trigger = "ready all"
+		r.ask("ready all")
+	case len(about) == 0: // all of them had left
+	case r.blocked() && (e.kind == crash || e.kind == restart): // the group does not know yet
+	default:
+		r.ask(string(e.kind) + " " + strings.Join(about, ", "))
 	}
-	r.rounds(trigger)
+	r.await()
 	return nil
 }
 
@@ -89,14 +90,13 @@ func (r *run) apply(e event, s subject) string {
 		if _, led := r.members[r.leader]; !led && s.spec.leads {
 			r.leader = s.name
 		}
-		r.members[s.name] = r.newMember(s.spec, r.gone[s.name])
-		delete(r.gone, s.name)
+		r.enter(s.spec)
 	case leave:
 		m.report.Leaving = true
 	case cancelLeave:
 		m.report.Leaving = false
-	case crash:
-		r.remove(s.name)
+	case crash, restart:
+		r.vanish(s.name, e.kind == restart)
 	case timeout:
 		if !m.report.Leaving {
 			s.node.Errorf("mark it first: - leave: "+s.name, "%s is not leaving", s.name)
@@ -115,7 +115,7 @@ func (r *run) apply(e event, s subject) string {
 		}
 		r.finish(m, s.tasks)
 		return s.name + list(r.taskNames(s.tasks))
-	default: // settle is about nobody in particular
+	default: // settle and wait are about nobody in particular
 	}
 	return s.name
 }
@@ -123,7 +123,8 @@ func (r *run) apply(e event, s subject) string {
 // finish lets learners catch up.
 func (r *run) finish(m *member, ids []assign.TaskID) {
 	for _, id := range ids {
-		m.done[id], m.restored[id] = true, r.size(id)
+		m.done[id] = true
+		r.bring(m, id)
 	}
 }
 

@@ -10,22 +10,25 @@ import (
 // member is an instance that does at once what it is told.
 type member struct {
 	name   string
+	spec   memberSpec
 	report assign.Report
-	// restored is how many bytes it has of the state of each task, on disk or at work. It survives the
-	// member.
-	restored map[assign.TaskID]float64
-	done     map[assign.TaskID]bool // learners that have caught up
+	// lacks is, of each task that it has state of, on disk or at work, how many bytes are missing. It survives
+	// the member.
+	lacks   map[assign.TaskID]float64
+	done    map[assign.TaskID]bool // learners that have caught up
+	crashAt float64                // seconds
 }
 
 // newMember starts a member with the state that a former one of that name left behind.
-func (s *Scenario) newMember(spec memberSpec, restored map[assign.TaskID]float64) *member {
-	m := &member{name: spec.name, restored: restored, done: make(map[assign.TaskID]bool)}
-	if restored == nil {
-		m.restored = make(map[assign.TaskID]float64)
+func (s *Scenario) newMember(spec memberSpec, lacks map[assign.TaskID]float64) *member {
+	m := &member{name: spec.name, spec: spec, lacks: lacks, done: make(map[assign.TaskID]bool), crashAt: never}
+	m.spec.owned, m.spec.learning, m.spec.standby, m.spec.local = nil, nil, nil, nil // what it begins with once
+	if lacks == nil {
+		m.lacks = make(map[assign.TaskID]float64)
 	}
 	for _, ids := range [][]assign.TaskID{spec.owned, spec.standby, spec.local} {
 		for _, id := range ids {
-			m.restored[id] = s.size(id)
+			m.lacks[id] = 0
 		}
 	}
 	m.report = assign.Report{
@@ -41,7 +44,7 @@ func (s *Scenario) newMember(spec memberSpec, restored map[assign.TaskID]float64
 	for _, id := range slices.Concat(spec.owned, spec.learning, spec.standby) {
 		held[id] = true
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(m.restored), assign.TaskID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(m.lacks), assign.TaskID.Compare) {
 		if !held[id] {
 			m.report.Local = append(m.report.Local, assign.Copy{Task: id})
 		}
@@ -49,7 +52,15 @@ func (s *Scenario) newMember(spec memberSpec, restored map[assign.TaskID]float64
 	return m
 }
 
-func (s *Scenario) size(id assign.TaskID) float64 { return float64(s.tasks[id.Partition].size) }
+func (s *Scenario) size(id assign.TaskID) float64 { return s.tasks[id.Partition].size }
+
+// missing is how much of a task's state the member does not have, in bytes.
+func (s *Scenario) missing(m *member, id assign.TaskID) float64 {
+	if lacks, has := m.lacks[id]; has {
+		return lacks
+	}
+	return s.size(id)
+}
 
 func copiesOf(ids []assign.TaskID) []assign.Copy {
 	copies := make([]assign.Copy, len(ids))
@@ -94,7 +105,8 @@ func (s *Scenario) reported(m *member) assign.Report {
 	position := func(copies []assign.Copy) []assign.Copy {
 		out := slices.Clone(copies)
 		for i, c := range out {
-			if out[i].Position = int64(m.restored[c.Task]); m.restored[c.Task] >= s.size(c.Task) {
+			missing := s.missing(m, c.Task)
+			if out[i].Position = int64(s.size(c.Task) - missing); missing <= 0 {
 				out[i].Position = assign.Complete
 			}
 		}
@@ -105,11 +117,20 @@ func (s *Scenario) reported(m *member) assign.Report {
 	return r
 }
 
-// follow carries a plan out. next is the report that follows from it.
-func (s *Scenario) follow(m *member, plan assign.MemberPlan, next assign.Report) {
+// follow carries a plan out. next is the report that follows from it. A standby is taken as caught up at once.
+func (r *run) follow(m *member, plan assign.MemberPlan, next assign.Report) {
 	m.report = next
-	for _, id := range slices.Concat(handedOver(plan.Take), plan.Standby) {
-		m.restored[id] = s.size(id)
+	for _, id := range plan.Standby {
+		r.bring(m, id)
+	}
+	for _, id := range handedOver(plan.Take) {
+		m.lacks[id] = 0
 	}
 	maps.DeleteFunc(m.done, func(id assign.TaskID, _ bool) bool { return !slices.Contains(plan.Learn, id) })
+}
+
+// bring gives a member at once what it lacks of a task's state.
+func (r *run) bring(m *member, id assign.TaskID) {
+	r.cost.restored += r.missing(m, id)
+	m.lacks[id] = 0
 }

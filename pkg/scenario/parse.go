@@ -1,11 +1,11 @@
 package scenario
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/streamworker/streamworker/pkg/group/assign"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
@@ -17,6 +17,7 @@ const (
 	defaultSize        = 1 << 30
 	maxTasks           = 1_000_000
 	maxCapacity        = 1 << 20
+	maxTime            = 10_000 * time.Hour
 )
 
 // reader fills in a scenario and notes the file's mistakes.
@@ -24,8 +25,10 @@ type reader struct{ *Scenario }
 
 func (r reader) scenario(root yamlnode.Node) {
 	m := root.Map()
-	size := r.readPolicy(m.Get("policy"))
-	r.readTasks(m.Require("tasks", "list the tasks, e.g. tasks: [T1, T2] or tasks: {count: 8}"), size)
+	usual := r.readPolicy(m.Get("policy"))
+	r.readTimes(m.Get("times"))
+	r.readCrashes(m.Get("crashes"))
+	r.readTasks(m.Require("tasks", "list the tasks, e.g. tasks: [T1, T2] or tasks: {count: 8}"), usual)
 	r.readMembers(m.Get("members"))
 	for i, n := range m.Get("events").List() {
 		r.readEvent(n.Named(fmt.Sprintf("event %d", i+1)))
@@ -33,7 +36,8 @@ func (r reader) scenario(root yamlnode.Node) {
 	m.Done()
 }
 
-func (r reader) readPolicy(n yamlnode.Node) (size int64) {
+// readPolicy reads the policy, and what a task has of which nothing is said.
+func (r reader) readPolicy(n yamlnode.Node) (usual task) {
 	m := n.Map()
 	r.learners = Learners(m.Get("learners").Enum(string(Eager), string(Eager), string(Stable)))
 	r.policy = assign.Policy{
@@ -42,29 +46,67 @@ func (r reader) readPolicy(n yamlnode.Node) (size int64) {
 		Standbys:        int(m.Get("standbys").Int(0, 0, math.MaxInt32)),
 	}
 	r.restoreRate = readBytes(m.Get("restore_rate"), yamlnode.Node.Rate, defaultRestoreRate, 1)
-	size = readBytes(m.Get("size"), yamlnode.Node.Size, defaultSize, 0)
+	usual = r.readState(m, task{stateful: true, size: defaultSize})
 	m.Done()
-	return size
+	return usual
+}
+
+// readState reads what may be said of the work and the state of a task.
+func (r reader) readState(m *yamlnode.Map, usual task) task {
+	usual.size = readBytes(m.Get("size"), yamlnode.Node.Size, usual.size, 0)
+	usual.changes = readBytes(m.Get("changes"), yamlnode.Node.Rate, usual.changes, 0)
+	usual.load = readLoad(m.Get("load"), usual.load)
+	return usual
+}
+
+func (r reader) readTimes(n yamlnode.Node) {
+	m := n.Map()
+	read := func(name string) float64 { return m.Get(name).Duration(0, 0, maxTime).Seconds() }
+	r.times = times{round: read("round"), pause: read("pause"), handover: read("handover"), session: read("session"), restart: read("restart")}
+	m.Done()
+}
+
+func (r reader) readCrashes(n yamlnode.Node) {
+	m := n.Map()
+	if n.Exists() {
+		r.crashes.every = m.Require("every", "say how long an instance runs on average, e.g. every: 24h").Duration(time.Hour, time.Second, maxTime).Seconds()
+	}
+	r.crashes.seed = uint64(m.Get("seed").Int(1, 0, math.MaxInt64))
+	m.Done()
+}
+
+// readLoad reads a share of an instance.
+func readLoad(n yamlnode.Node, def float64) float64 {
+	text, said := n.Text()
+	if !said {
+		n.String("") // says what is wrong with a list or a mapping
+		return def
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil && v >= 0 && v <= maxCapacity {
+		return v
+	}
+	n.Errorf("write a share of an instance of capacity 1, e.g. 0.25", "%q is not a load", text)
+	return def
 }
 
 // readBytes reads a size with a unit, or a bare number of bytes.
-func readBytes(n yamlnode.Node, withUnit func(n yamlnode.Node, def, least, most int64) int64, def, least int64) int64 {
+func readBytes(n yamlnode.Node, withUnit func(n yamlnode.Node, def, least, most int64) int64, def float64, least int64) float64 {
 	if text, ok := n.Text(); ok {
 		if _, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n.Int(def, least, math.MaxInt64)
+			return float64(n.Int(int64(def), least, math.MaxInt64))
 		}
 	}
-	return withUnit(n, def, least, math.MaxInt64)
+	return float64(withUnit(n, int64(def), least, math.MaxInt64))
 }
 
-func (r reader) readTasks(n yamlnode.Node, size int64) {
+func (r reader) readTasks(n yamlnode.Node, usual task) {
 	switch {
 	case !n.Exists():
 		return
 	case n.IsMap():
 		m := n.Map()
 		count := m.Require("count", "say how many, e.g. tasks: {count: 8}").Int(0, 0, maxTasks)
-		t := r.readTask(m, size)
+		t := r.readTask(m, usual)
 		for i := range count {
 			t.name = assign.TaskID{Partition: int32(i)}.String()
 			r.tasks = append(r.tasks, t)
@@ -72,12 +114,12 @@ func (r reader) readTasks(n yamlnode.Node, size int64) {
 	default:
 		seen := make(map[string]bool)
 		for _, item := range n.List() {
-			t := task{stateful: true, size: size}
+			t := usual
 			if item.IsMap() {
 				m := item.Map()
 				t.name = m.Require("id", "name the task, e.g. {id: T1, size: 10GiB}").String("")
 				name := t.name
-				t = r.readTask(m, size)
+				t = r.readTask(m, usual)
 				t.name = name
 			} else if t.name = item.String(""); t.name == "" {
 				item.Errorf("write a name, e.g. T1", "a task needs an id")
@@ -92,223 +134,17 @@ func (r reader) readTasks(n yamlnode.Node, size int64) {
 	slices.SortStableFunc(r.tasks, func(a, b task) int { return compareNatural(a.name, b.name) })
 	for i, t := range r.tasks {
 		r.index[t.name] = assign.TaskID{Partition: int32(i)}
+		r.anyChanges = r.anyChanges || t.changes > 0
+		r.anyLoad = r.anyLoad || t.load > 0
 	}
 }
 
 // readTask reads what may be said of one task or of all counted ones.
-func (r reader) readTask(m *yamlnode.Map, size int64) task {
-	t := task{stateful: m.Get("stateful").Bool(true)}
-	if t.size = readBytes(m.Get("size"), yamlnode.Node.Size, size, 0); !t.stateful {
-		t.size = 0
+func (r reader) readTask(m *yamlnode.Map, usual task) task {
+	t := r.readState(m, usual)
+	if t.stateful = m.Get("stateful").Bool(true); !t.stateful {
+		t.size, t.changes = 0, 0
 	}
 	m.Done()
 	return t
-}
-
-func (r reader) readMembers(n yamlnode.Node) {
-	m := n.Map()
-	owner, learner := make(map[assign.TaskID]string), make(map[assign.TaskID]string)
-	leader := ""
-	for _, name := range m.Names() {
-		spec := r.readMember(name, m.Key(name), m.Get(name))
-		for _, id := range spec.owned {
-			if other, taken := owner[id]; taken {
-				spec.node.Errorf("give it to one of them", "task %s is owned twice, by %s and by %s", r.taskName(id), other, name)
-			}
-			owner[id] = name
-		}
-		for _, id := range spec.learning {
-			if other, taken := learner[id]; taken {
-				spec.node.Errorf("a task has one learner at most", "task %s is learned twice, by %s and by %s", r.taskName(id), other, name)
-			}
-			learner[id] = name
-		}
-		if spec.leads {
-			if leader != "" {
-				spec.node.Errorf("a group has one leader", "%s and %s both lead", leader, name)
-			}
-			leader = name
-		}
-		r.Scenario.members = append(r.Scenario.members, spec)
-	}
-}
-
-// readMember reads a member's tasks, or all that may be said of it.
-func (r reader) readMember(name string, key, n yamlnode.Node) memberSpec {
-	spec := memberSpec{name: name, node: key.Named("members." + name)}
-	if name == "" {
-		key.Errorf("write a name, e.g. S1", "a member needs a name")
-	}
-	if !n.IsMap() {
-		if spec.owned = r.readTaskList(n); n.Exists() {
-			spec.node = n
-		}
-		return spec
-	}
-	m := n.Map()
-	spec.owned = r.readTaskList(m.Get("tasks"))
-	spec.standby = r.readCopies(m.Get("standby"))
-	spec.learning = r.readCopies(m.Get("learning"))
-	spec.local = r.readCopies(m.Get("local"))
-	spec.capacity = uint32(m.Get("capacity").Int(1, 0, maxCapacity))
-	spec.rack = m.Get("rack").String("")
-	spec.labels = m.Get("labels").StringMap()
-	spec.leads = m.Get("leader").Bool(false)
-	m.Done()
-	held := make(map[assign.TaskID]string)
-	for _, x := range []struct {
-		as    string
-		tasks []assign.TaskID
-	}{{"tasks", spec.owned}, {"learning", spec.learning}, {"standby", spec.standby}, {"local", spec.local}} {
-		for _, id := range x.tasks {
-			if as := cmp.Or(held[id], x.as); as != x.as {
-				n.Errorf("a member holds a task in one way", "%s has task %s in %s and in %s", name, r.taskName(id), as, x.as)
-			}
-			held[id] = x.as
-		}
-	}
-	return spec
-}
-
-// readTaskList reads one task or several; each must be listed under tasks, and be named once.
-func (r reader) readTaskList(n yamlnode.Node) (ids []assign.TaskID) {
-	items := []yamlnode.Node{n}
-	if _, single := n.Text(); !single {
-		items = n.List()
-	}
-	for _, item := range items {
-		name := item.String("")
-		id, known := r.index[name]
-		switch {
-		case !item.Exists():
-		case !known:
-			hint := "list it under tasks"
-			if near := yamlnode.Nearest(name, r.allTasks()); near != "" {
-				hint = "did you mean " + near + "? (else " + hint + ")"
-			}
-			item.Errorf(hint, "there is no task %q", name)
-		case slices.Contains(ids, id):
-			item.Errorf("", "task %s is named twice", name)
-		default:
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, assign.TaskID.Compare)
-	return ids
-}
-
-func (r reader) allTasks() []string {
-	names := make([]string, len(r.tasks))
-	for i, t := range r.tasks {
-		names[i] = t.name
-	}
-	return names
-}
-
-// readCopies is readTaskList for copies of state, which stateless tasks do not have.
-func (r reader) readCopies(n yamlnode.Node) []assign.TaskID {
-	ids := r.readTaskList(n)
-	for _, id := range ids {
-		if !r.tasks[id.Partition].stateful {
-			n.Errorf("", "task %s is stateless: there is nothing to copy", r.taskName(id))
-		}
-	}
-	return ids
-}
-
-// readEvent reads one item of events: a mapping of the event's name to what it is about.
-func (r reader) readEvent(n yamlnode.Node) {
-	m := n.Map()
-	var e event
-	for _, k := range []kind{join, leave, ready, crash, timeout, cancelLeave, settle} {
-		v := m.Get(string(k))
-		if !slices.Contains(m.Names(), string(k)) {
-			continue
-		}
-		if e.kind != none {
-			n.Errorf("write one event an item; what happens at one instant goes into one list", "%s and %s in one event", e.kind, k)
-			return
-		}
-		e = event{kind: k, node: m.Key(string(k)).Named(n.Path() + ", " + string(k))}
-		r.readSubjects(&e, v)
-	}
-	m.Done()
-	if e.kind == none {
-		if n.IsMap() && len(m.Names()) == 0 {
-			n.Errorf("e.g. - leave: S2", "an event is missing here")
-		}
-		return
-	}
-	r.events = append(r.events, e)
-}
-
-func (r reader) readSubjects(e *event, v yamlnode.Node) {
-	text, single := v.Text()
-	problems := v.Problems()
-	v = v.Named(e.node.Path())
-	switch {
-	case e.kind == settle:
-		if !v.Bool(true) {
-			e.kind = none
-		}
-	case e.kind == ready && single && text == "all":
-		e.all = true
-	case e.kind == ready:
-		m := v.Map()
-		for _, name := range m.Names() {
-			tasks := m.Get(name).Named(e.node.Path())
-			e.subjects = append(e.subjects, subject{name: name, node: m.Key(name).Named(e.node.Path()), tasks: r.readTaskList(tasks)})
-		}
-		if v.IsMap() && len(e.subjects) == 0 || !v.Exists() {
-			v.Errorf("write ready: {S1: [T1]}, or ready: all", "nobody is ready")
-		}
-	case e.kind == leave && v.IsMap():
-		m := v.Map()
-		s := m.Require("selector", "write leave: S2, or leave: {selector: {pool: blue}}")
-		if e.selector = s.StringMap(); s.Exists() && len(e.selector) == 0 {
-			s.Errorf("name a label, e.g. {pool: blue}", "the selector is empty")
-		}
-		m.Done()
-	default:
-		e.subjects = r.readNames(e, v)
-		if len(e.subjects) == 0 && v.Problems() == problems {
-			v.Errorf("name a member, e.g. S1", "the event is about nobody")
-		}
-	}
-}
-
-// readNames reads one member, a list of them, or for join a mapping of names to what they carry.
-func (r reader) readNames(e *event, v yamlnode.Node) (subjects []subject) {
-	path := e.node.Path()
-	add := func(name string, node, carries yamlnode.Node) {
-		if slices.ContainsFunc(subjects, func(s subject) bool { return s.name == name }) {
-			node.Errorf("", "%s is named twice", name)
-			return
-		}
-		s := subject{name: name, node: node.Named(path)}
-		if e.kind == join {
-			s.spec = r.readMember(name, s.node, carries)
-		}
-		subjects = append(subjects, s)
-	}
-	var read func(v yamlnode.Node, nested bool)
-	read = func(v yamlnode.Node, nested bool) {
-		switch {
-		case v.IsMap() && e.kind == join:
-			m := v.Map()
-			for _, name := range m.Names() {
-				add(name, m.Key(name), m.Get(name))
-			}
-		case v.IsList() && !nested:
-			for _, item := range v.List() {
-				read(item.Named(path), true)
-			}
-		default:
-			if name := v.String(""); name != "" {
-				add(name, v, yamlnode.Absent(v))
-			}
-		}
-	}
-	read(v, false)
-	return subjects
 }

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 )
 
@@ -24,18 +25,18 @@ const (
 )
 
 // Plot writes a page that draws the results: who runs and who learns each task over time, how many tasks and
-// learners there are, and what each mode cost. The page needs nothing from elsewhere.
-func (c Comparison) Plot(w io.Writer, title string) error {
+// learners there are, and what each policy cost. The page needs nothing from elsewhere.
+func (c Comparison) Plot(w io.Writer) error {
 	p := plotter{colours: make(map[string]string)}
-	for _, mode := range c.Modes {
-		p.survey(c.Results[mode])
+	for _, v := range c.Variants {
+		p.survey(c.Results[v.Name])
 	}
 	if p.timed = p.seconds > 0; p.timed {
 		p.end = p.seconds
 	} else {
 		p.end = float64(p.rounds)
 	}
-	page := plotPage{Title: title, Unit: "rebalances"}
+	page := plotPage{Title: filepath.Base(c.Scenario), Unit: "rebalances"}
 	if p.timed {
 		page.Unit = "seconds"
 	}
@@ -46,8 +47,8 @@ func (c Comparison) Plot(w io.Writer, title string) error {
 			page.Unnamed++
 		}
 	}
-	for _, mode := range c.Modes {
-		page.Charts = append(page.Charts, p.draw(string(mode), c.Results[mode]))
+	for _, v := range c.Variants {
+		page.Charts = append(page.Charts, p.draw(v.Name, c.Results[v.Name]))
 	}
 	page.Metrics = c.table()
 	return plotTemplate.Execute(w, page)
@@ -62,13 +63,13 @@ type plotPage struct {
 	Metrics     [][]string
 }
 
-// table has a row for each metric and a column for each mode, with names in front.
+// table has a row for each metric and a column for each policy, with names in front.
 func (c Comparison) table() [][]string {
 	head := []string{""}
 	var rows [][]string
-	for _, mode := range c.Modes {
-		head = append(head, string(mode))
-		for i, row := range c.Results[mode].Metrics.rows() {
+	for _, v := range c.Variants {
+		head = append(head, v.Name)
+		for i, row := range c.Results[v.Name].Metrics.rows() {
 			if i == len(rows) {
 				rows = append(rows, []string{row[0]})
 			}
@@ -80,7 +81,7 @@ func (c Comparison) table() [][]string {
 
 type swatch struct{ Name, Colour string }
 
-// chart is what is drawn of one mode.
+// chart is what is drawn of one policy.
 type chart struct {
 	Name    string
 	Rows    []row // of tasks
@@ -109,7 +110,7 @@ type rect struct {
 	Colour, Title       string
 }
 
-// plotter scales time, or rebalances if no time passes, to the width of the page, the same for all modes.
+// plotter scales time, or rebalances if no time passes, to the width of the page, the same for all policies.
 type plotter struct {
 	seconds float64
 	rounds  int

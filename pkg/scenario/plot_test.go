@@ -9,7 +9,7 @@ import (
 )
 
 func TestPlot(t *testing.T) {
-	s, err := Parse("drain.yaml", []byte(`
+	s, err := Parse("drain & co", []byte(`
 tasks: [{id: T1, size: 1GiB}, {id: T2, size: 4GiB}, T3]
 members:
   "<S1>": [T1, T2]
@@ -21,12 +21,12 @@ events:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Compare(s, Eager, Stable)
+	c, err := Compare(s, both(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := c.Plot(&b, "drain & co"); err != nil {
+	if err := c.Plot(&b); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()

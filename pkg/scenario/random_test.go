@@ -24,14 +24,14 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := Compare(s, Eager, Stable)
+			c, err := Compare(s, both(t)...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, mode := range c.Modes {
-				check(t, c.Results[mode], len(s.tasks))
-				if !c.Results[mode].Stable {
-					t.Errorf("%s: not stable at the end", mode)
+			for _, v := range c.Variants {
+				check(t, c.Results[v.Name], len(s.tasks))
+				if !c.Results[v.Name].Stable {
+					t.Errorf("%s: not stable at the end", v.Name)
 				}
 			}
 			if err := c.WriteText(&bytes.Buffer{}); err != nil {
@@ -118,7 +118,13 @@ func randomScenario(r *rand.Rand) string {
 	tasks, members := 1+r.Intn(12), 1+r.Intn(5)
 	fmt.Fprintf(&b, "tasks:\n")
 	for n := range tasks {
-		fmt.Fprintf(&b, "  - {id: T%d, stateful: %t, size: %dMiB}\n", n, r.Intn(4) > 0, r.Intn(4)*50)
+		fmt.Fprintf(&b, "  - {id: T%d, stateful: %t, size: %dMiB, load: 0.%d, changes: %dMiB}\n", n, r.Intn(4) > 0, r.Intn(4)*50, r.Intn(10), r.Intn(3))
+	}
+	if r.Intn(2) == 0 {
+		fmt.Fprintf(&b, "times: {round: %ds, handover: %dms, session: %ds, restart: %ds}\n", r.Intn(3), r.Intn(100), r.Intn(20), r.Intn(30))
+	}
+	if r.Intn(4) == 0 {
+		fmt.Fprintf(&b, "crashes: {every: 60s, seed: %d}\n", r.Intn(100))
 	}
 	fmt.Fprintf(&b, "policy: {learners: %s, max_learners: %d, standbys: %d, balancing_factor: %d}\nmembers:\n",
 		[]Learners{Eager, Stable}[r.Intn(2)], r.Intn(3), r.Intn(2), 2+r.Intn(2))
@@ -135,7 +141,7 @@ func randomScenario(r *rand.Rand) string {
 	joined := members
 	for range 3 + r.Intn(12) {
 		name := fmt.Sprintf("S%d", r.Intn(joined))
-		switch r.Intn(8) {
+		switch r.Intn(10) {
 		case 0, 1:
 			fmt.Fprintf(&b, "  - leave: %s\n", name)
 		case 2:
@@ -149,10 +155,15 @@ func randomScenario(r *rand.Rand) string {
 			fmt.Fprintf(&b, "  - leave: %s\n  - timeout: %s\n", name, name)
 		case 6:
 			fmt.Fprintln(&b, "  - ready: all")
+		case 7:
+			fmt.Fprintf(&b, "  - wait: %ds\n", r.Intn(30))
+		case 8:
+			fmt.Fprintf(&b, "  - restart: %s\n", name)
 		default:
 			fmt.Fprintln(&b, "  - settle: true")
 		}
 	}
+	fmt.Fprintln(&b, "  - settle: true")
 	return b.String()
 }
 

@@ -47,18 +47,28 @@ type Assigned struct {
 	Standby  []string `json:"standby"`
 }
 
-// Metrics say how much a scenario cost. Times are nil unless the scenario settles, as no time passes
-// elsewhere; MaxGroupBytes is nil if nothing measured the group.
+// Metrics say how much a scenario cost. What takes time is nil unless time passes, that is, the scenario settles or
+// waits; MaxGroupBytes is nil if nothing measured the group.
 type Metrics struct {
-	Rebalances int `json:"rebalances"`
+	Rebalances int `json:"rebalances"`  // rounds that changed something
 	TasksMoved int `json:"tasks_moved"` // changes of a task's owner
-	// SecondsToBalance is the time from the first event until nothing is left to restore or to move.
+	// Rounds are all rounds, those in which members only said how far they had come too; nil if rounds take no time.
+	Rounds *int `json:"rounds"`
+	// BytesRestored is what was read from changelogs to restore state, by learners and standbys too.
+	BytesRestored *int64 `json:"bytes_restored"`
+	// SecondsToBalance is the time in which something was left to restore or to move; nil if that never ends.
 	SecondsToBalance *float64 `json:"seconds_to_balance"`
 	// DoubleProcessingTaskSeconds is the time spent learning, summed over tasks.
 	DoubleProcessingTaskSeconds *float64 `json:"double_processing_task_seconds"`
 	// GapTaskSeconds is the time without a runner, summed over tasks.
 	GapTaskSeconds *float64 `json:"gap_task_seconds"`
-	MaxGroupBytes  *int     `json:"max_group_bytes"`
+	// LongestGapSeconds is the longest time for which a task had no runner.
+	LongestGapSeconds *float64 `json:"longest_gap_seconds"`
+	// OverloadInstanceSeconds is the time in which an instance's tasks needed more than it has, summed over instances;
+	// PeakLoad the most that one needed, as a share of what it has. Both are nil if no task has a load.
+	OverloadInstanceSeconds *float64 `json:"overload_instance_seconds"`
+	PeakLoad                *float64 `json:"peak_load"`
+	MaxGroupBytes           *int     `json:"max_group_bytes"` // the largest group record
 }
 
 // WriteJSON writes the result as one JSON object.

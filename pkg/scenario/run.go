@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -15,14 +16,32 @@ type run struct {
 	*Scenario
 	tasksIn    []assign.Task
 	members    map[string]*member
-	gone       map[string]map[assign.TaskID]float64 // the state that members left behind
+	gone       map[string]map[assign.TaskID]float64 // what the copies lack that members left behind
+	absent     []absent
 	leader     string
 	generation int32
 	lastOwner  map[assign.TaskID]string
 	result     Result
 
-	now, learning, gap float64 // seconds; task seconds
-	groupBytes         int
+	now      float64 // seconds since the first event
+	timed    bool    // time may pass
+	planAt   float64 // when the round under way is over, if nothing holds it up; never if there is none
+	triggers []string
+	crashing bool
+	random   *rand.Rand // of crashes
+
+	cost       cost
+	groupBytes int
+}
+
+// cost is what a run has cost so far: seconds, summed over tasks or members, and bytes.
+type cost struct {
+	rounds                 int
+	busy                   float64
+	learning, gap, longest float64
+	restored               float64
+	peak, overload         float64
+	down                   map[assign.TaskID]float64 // how long each task has had no runner
 }
 
 // Run plays the scenario. An event that cannot be, such as a member ready for a task that it does not
@@ -33,6 +52,8 @@ func (s *Scenario) Run() (Result, error) {
 		members:   make(map[string]*member),
 		gone:      make(map[string]map[assign.TaskID]float64),
 		lastOwner: make(map[assign.TaskID]string),
+		planAt:    never,
+		cost:      cost{down: make(map[assign.TaskID]float64)},
 		result:    Result{Rebalances: []Rebalance{}, Left: []string{}, Skipped: []string{}},
 	}
 	for i, t := range s.tasks {
@@ -48,18 +69,21 @@ func (s *Scenario) Run() (Result, error) {
 		}
 	}
 	r.result.start = r.describe()
-	settled := false
 	for _, e := range s.events {
-		if e.kind == settle {
-			settled = true
+		switch e.kind {
+		case settle:
 			r.settle()
-		} else if err := r.event(e); err != nil {
-			return Result{}, err
+		case wait:
+			r.wait(e.seconds)
+		default:
+			if err := r.event(e); err != nil {
+				return Result{}, err
+			}
 		}
 	}
 	in := r.input()
-	r.result.Stable = !assign.Changes(in, assign.Assign(in))
-	r.measure(settled)
+	r.result.Stable = !assign.Changes(in, assign.Assign(in)) && len(r.absent) == 0
+	r.measure()
 	return r.result, nil
 }
 
@@ -81,15 +105,27 @@ func (r *run) describe() string {
 	return state + strings.Join(parts, ", ")
 }
 
-func (r *run) measure(settled bool) {
-	m := &r.result.Metrics
+func (r *run) measure() {
+	m, c := &r.result.Metrics, &r.cost
 	m.Rebalances = len(r.result.Rebalances)
-	if settled {
-		seconds := func(x float64) *float64 { x = math.Round(x*1e6) / 1e6; return &x }
-		m.SecondsToBalance, m.DoubleProcessingTaskSeconds, m.GapTaskSeconds = seconds(r.now), seconds(r.learning), seconds(r.gap)
-	}
 	if r.GroupBytes != nil {
 		m.MaxGroupBytes = &r.groupBytes
+	}
+	if !r.timed {
+		return
+	}
+	number := func(x float64) *float64 { x = math.Round(x*1e6) / 1e6; return &x }
+	if len(r.restoring()) == 0 {
+		m.SecondsToBalance = number(c.busy)
+	}
+	m.DoubleProcessingTaskSeconds, m.GapTaskSeconds, m.LongestGapSeconds = number(c.learning), number(c.gap), number(c.longest)
+	restored := int64(math.Round(c.restored))
+	m.BytesRestored = &restored
+	if r.times.round > 0 {
+		m.Rounds = &c.rounds
+	}
+	if r.anyLoad {
+		m.OverloadInstanceSeconds, m.PeakLoad = number(c.overload), number(c.peak)
 	}
 }
 
@@ -101,37 +137,57 @@ func (r *run) input() assign.Input {
 	return in
 }
 
-// rounds plans until nothing changes. trigger is what the first one is for.
-func (r *run) rounds(trigger string) {
-	for {
-		if _, there := r.members[r.leader]; !there && len(r.members) > 0 {
-			r.leader = r.names()[0]
-		}
-		in := r.input()
-		plan := assign.Assign(in)
-		if r.GroupBytes != nil {
-			r.groupBytes = max(r.groupBytes, r.GroupBytes(in, plan))
-		}
-		if !assign.Changes(in, plan) {
-			r.exits()
-			return
-		}
-		r.generation = in.Generation
-		round := r.record(trigger, in, plan)
-		next := assign.Follow(in, plan)
-		for i := range next.Members {
-			m := &next.Members[i]
-			r.follow(r.members[m.ID], plan[m.ID], m.Report)
-			for _, id := range m.Owned {
-				if last, had := r.lastOwner[id]; had && last != m.ID {
-					r.result.Metrics.TasksMoved++
-				}
-				r.lastOwner[id] = m.ID
+// plan ends the round under way.
+func (r *run) plan() {
+	trigger := "follow-up"
+	if len(r.triggers) > 0 {
+		trigger = strings.Join(r.triggers, ", ")
+	}
+	r.planAt, r.triggers = never, nil
+	if _, there := r.members[r.leader]; !there && len(r.members) > 0 {
+		r.leader = r.names()[0]
+	}
+	r.cost.rounds++
+	r.stop(r.times.pause, len(r.running()))
+	in := r.input()
+	plan := assign.Assign(in)
+	if r.GroupBytes != nil {
+		r.groupBytes = max(r.groupBytes, r.GroupBytes(in, plan))
+	}
+	if !assign.Changes(in, plan) {
+		r.exits()
+		return
+	}
+	r.generation = in.Generation
+	round := r.record(trigger, in, plan)
+	next := assign.Follow(in, plan)
+	given := false
+	for i := range next.Members {
+		m := &next.Members[i]
+		p := plan[m.ID]
+		given = given || len(p.Take) > 0 || len(p.Own) > len(r.members[m.ID].report.Owned)
+		r.stop(r.times.handover, len(p.Take))
+		r.follow(r.members[m.ID], p, m.Report)
+		for _, id := range m.Owned {
+			if last, had := r.lastOwner[id]; had && last != m.ID {
+				r.result.Metrics.TasksMoved++
 			}
+			r.lastOwner[id] = m.ID
 		}
-		round.left = r.exits()
-		r.result.Rebalances = append(r.result.Rebalances, round)
-		trigger = "follow-up"
+	}
+	round.left = r.exits()
+	r.result.Rebalances = append(r.result.Rebalances, round)
+	// Who was given a task says so when it runs it, and who leaves makes a round too.
+	if in = r.input(); given || len(round.left) > 0 || assign.Changes(in, assign.Assign(in)) {
+		r.ask("")
+	}
+}
+
+// stop adds a gap of so many tasks.
+func (r *run) stop(seconds float64, tasks int) {
+	if tasks > 0 {
+		r.cost.gap += seconds * float64(tasks)
+		r.cost.longest = max(r.cost.longest, seconds)
 	}
 }
 
@@ -153,8 +209,17 @@ func (r *run) leave(name string) {
 }
 
 func (r *run) remove(name string) {
-	r.gone[name] = r.members[name].restored
+	r.gone[name] = r.members[name].lacks
 	delete(r.members, name)
+}
+
+// enter lets a member join, with the state that a former one of its name left behind.
+func (r *run) enter(spec memberSpec) {
+	m := r.newMember(spec, r.gone[spec.name])
+	m.crashAt = r.nextCrash()
+	r.members[spec.name] = m
+	delete(r.gone, spec.name)
+	r.absent = slices.DeleteFunc(r.absent, func(a absent) bool { return a.name == spec.name })
 }
 
 func (r *run) record(trigger string, in assign.Input, plan assign.Plan) Rebalance {
@@ -184,7 +249,11 @@ func (r *run) record(trigger string, in assign.Input, plan assign.Plan) Rebalanc
 	return round
 }
 
-// skip notes an event for a member that is no longer there.
+// skip notes an event for a member that is not there.
 func (r *run) skip(e event, name string) {
-	r.result.Skipped = append(r.result.Skipped, fmt.Sprintf("%s: %s has already left", e.node.Path(), name))
+	why := "has already left"
+	if slices.ContainsFunc(r.absent, func(a absent) bool { return a.name == name }) {
+		why = "is not there at that time"
+	}
+	r.result.Skipped = append(r.result.Skipped, fmt.Sprintf("%s: %s %s", e.node.Path(), name, why))
 }

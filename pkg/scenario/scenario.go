@@ -27,7 +27,11 @@ type Scenario struct {
 	file        *yamlnode.File
 	learners    Learners
 	policy      assign.Policy
-	restoreRate int64 // bytes a second and instance
+	times       times
+	crashes     crashes
+	restoreRate float64 // bytes a second and instance
+	anyChanges  bool    // some task has changes
+	anyLoad     bool
 	tasks       []task
 	index       map[string]assign.TaskID
 	members     []memberSpec // in the file's order
@@ -37,7 +41,24 @@ type Scenario struct {
 type task struct {
 	name     string
 	stateful bool
-	size     int64 // bytes of state
+	size     float64 // bytes of state
+	changes  float64 // bytes a second that it writes to its changelog while it runs
+	load     float64 // share that it needs of an instance of capacity 1
+}
+
+// times is how long things take besides restoring, in seconds.
+type times struct {
+	round    float64 // a round, from its beginning to its plan
+	pause    float64 // all tasks stop for that in each round
+	handover float64 // a task that changes hands stops for that
+	session  float64 // until the group notices that a member is gone
+	restart  float64 // a member that restarts is away
+}
+
+// crashes are those that happen by chance, while the scenario waits.
+type crashes struct {
+	every float64 // mean time between those of an instance, in seconds; 0: none
+	seed  uint64
 }
 
 // memberSpec is what the file says of a member when it joins.
@@ -62,15 +83,18 @@ const (
 	crash       kind = "crash"
 	timeout     kind = "timeout"
 	cancelLeave kind = "cancel_leave"
+	restart     kind = "restart"
 	settle      kind = "settle"
+	wait        kind = "wait"
 )
 
 type event struct {
 	kind     kind
 	node     yamlnode.Node
-	subjects []subject         // of all but settle
-	selector map[string]string // of leave
+	subjects []subject         // of all but settle and wait
+	selector map[string]string // of all but join and ready
 	all      bool              // of ready
+	seconds  float64           // of wait
 }
 
 // subject is a member that an event is about.
@@ -101,13 +125,6 @@ func Parse(name string, src []byte) (*Scenario, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// With returns the scenario under another mode.
-func (s *Scenario) With(mode Learners) *Scenario {
-	c := *s
-	c.learners = mode
-	return &c
 }
 
 func (s *Scenario) taskName(id assign.TaskID) string { return s.tasks[id.Partition].name }

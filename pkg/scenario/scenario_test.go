@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 				d.Fatalf(t, "%v", err)
 			case d.Cmd == "compare":
 				var c Comparison
-				if c, err = Compare(s, Eager, Stable); err == nil {
+				if c, err = Compare(s, both(t)...); err == nil {
 					err = c.WriteText(&b)
 				}
 			case d.Cmd == "json":
@@ -48,3 +48,18 @@ func TestScripts(t *testing.T) {
 		})
 	})
 }
+
+// variants parses policies.
+func variants(t *testing.T, names ...string) (all []Variant) {
+	t.Helper()
+	for _, name := range names {
+		v, err := ParseVariant(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func both(t *testing.T) []Variant { return variants(t, "eager", "stable") }

@@ -90,14 +90,26 @@ func (r Result) summary() []string {
 // rows are the metrics as names and values, without those that were not measured.
 func (m Metrics) rows() [][2]string {
 	rows := [][2]string{{"Rebalances", fmt.Sprint(m.Rebalances)}, {"Tasks moved", fmt.Sprint(m.TasksMoved)}}
-	add := func(name string, v *float64) {
+	add := func(name, format string, v *float64) {
 		if v != nil {
-			rows = append(rows, [2]string{name, seconds(*v)})
+			rows = append(rows, [2]string{name, fmt.Sprintf(format, *v)})
 		}
 	}
-	add("Time to balance", m.SecondsToBalance)
-	add("Double processing, summed over tasks", m.DoubleProcessingTaskSeconds)
-	add("Gap, summed over tasks", m.GapTaskSeconds)
+	if m.Rounds != nil {
+		rows = append(rows, [2]string{"Rounds, those that changed nothing too", fmt.Sprint(*m.Rounds)})
+	}
+	if m.BytesRestored != nil {
+		rows = append(rows, [2]string{"Restored", gibibytes(*m.BytesRestored)})
+	}
+	if m.SecondsToBalance == nil && m.GapTaskSeconds != nil {
+		rows = append(rows, [2]string{"Time to balance", "never: a copy's share of the restore rate is below its task's changes"})
+	}
+	add("Time to balance", "%.2f s", m.SecondsToBalance)
+	add("Double processing, summed over tasks", "%.2f s", m.DoubleProcessingTaskSeconds)
+	add("Gap, summed over tasks", "%.2f s", m.GapTaskSeconds)
+	add("Longest gap of a task", "%.2f s", m.LongestGapSeconds)
+	add("Overload, summed over instances", "%.2f s", m.OverloadInstanceSeconds)
+	add("Highest load of an instance", "%.2f", m.PeakLoad)
 	if m.MaxGroupBytes != nil {
 		rows = append(rows, [2]string{"Largest group record", fmt.Sprintf("%d bytes", *m.MaxGroupBytes)})
 	}
@@ -105,3 +117,5 @@ func (m Metrics) rows() [][2]string {
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
+
+func gibibytes(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
