@@ -14,11 +14,10 @@ var never = math.Inf(1)
 
 // absent is a member that crashed or restarts. While the group has not noticed, it waits for it in every round.
 type absent struct {
-	name     string
-	was      *member
-	noticed  float64 // when its session expires; the past if it has
-	returns  float64
-	restarts bool
+	name    string
+	was     *member
+	noticed float64 // when its session expires; the past if it has
+	returns float64
 }
 
 // ask has the group plan anew: when the round is over that this begins or joins. Without a trigger it is a round

@@ -3,7 +3,8 @@
 //
 // A file is YAML or JSON:
 //
-//	tasks: [T1, T2, T3]                # or {count: 1000}; a task may be {id: T1, stateful: false, size: 10GiB, changes: 1MiB/s, load: 0.1}
+//	tasks: [T1, T2, T3]                # or {count: 1000}; a task may be {id: T1, stateful: false, size: 10GiB, changes: 1MiB/s, load: 0.1},
+//	                                   # and {count: 1000, sizes: [1GiB, 3GiB]} gives them in turn
 //	policy: {learners: eager, balancing_factor: 2, max_learners: 0, standbys: 0, restore_rate: 100MiB, size: 1GiB, changes: 0, load: 0}
 //	times: {round: 0s, handover: 0s, pause: 0s, session: 0s, restart: 0s}
 //	crashes: {every: 24h, seed: 1}

@@ -106,9 +106,17 @@ func (r reader) readTasks(n yamlnode.Node, usual task) {
 	case n.IsMap():
 		m := n.Map()
 		count := m.Require("count", "say how many, e.g. tasks: {count: 8}").Int(0, 0, maxTasks)
+		sizes := m.Get("sizes").List()
 		t := r.readTask(m, usual)
+		in := make([]float64, len(sizes)) // sizes, for the tasks in turn
+		for i, size := range sizes {
+			in[i] = readBytes(size, yamlnode.Node.Size, t.size, 0)
+		}
 		for i := range count {
 			t.name = assign.TaskID{Partition: int32(i)}.String()
+			if len(in) > 0 && t.stateful {
+				t.size = in[int(i)%len(in)]
+			}
 			r.tasks = append(r.tasks, t)
 		}
 	default:
