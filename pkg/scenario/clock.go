@@ -123,6 +123,7 @@ func (r *run) step(until float64) bool {
 	if r.planDue() <= r.now {
 		r.plan()
 	}
+	r.sample()
 	return true
 }
 

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	_ "embed"
-	"fmt"
 	"html/template"
 	"io"
 	"maps"
@@ -13,19 +12,28 @@ import (
 //go:embed plot.html
 var plotHTML string
 
-var plotTemplate = template.Must(template.New("plot").Parse(plotHTML))
-
-// Sizes of the drawings, in pixels.
-const (
-	plotWidth   = 860.0
-	chartHeight = 160.0
-	rowHeight   = 16.0
-	maxRows     = 100 // tasks drawn one by one
-	maxLegend   = 40  // members named in the legend
+// uPlot draws the charts in the browser. It is in the page, so that the page needs nothing from elsewhere.
+var (
+	//go:embed uplot/uPlot.iife.min.js
+	uPlotScript string
+	//go:embed uplot/uPlot.min.css
+	uPlotStyle string
+	//go:embed uplot/LICENSE
+	uPlotLicense string
 )
 
-// Plot writes a page that draws the results: who runs and who learns each task over time, how many tasks and
-// learners there are, and what each policy cost. The page needs nothing from elsewhere.
+var plotTemplate = template.Must(template.New("plot").Parse(plotHTML))
+
+// Sizes of the drawings of tasks, in pixels.
+const (
+	plotWidth = 860.0
+	rowHeight = 16.0
+	maxRows   = 100 // tasks drawn one by one
+	maxLegend = 40  // members named in the legend
+)
+
+// Plot writes a page that draws the results: charts of all policies over time, and of each who runs and who learns
+// each task. The page needs nothing from elsewhere.
 func (c Comparison) Plot(w io.Writer) error {
 	p := plotter{colours: make(map[string]string)}
 	for _, v := range c.Variants {
@@ -36,7 +44,10 @@ func (c Comparison) Plot(w io.Writer) error {
 	} else {
 		p.end = float64(p.rounds)
 	}
-	page := plotPage{Title: filepath.Base(c.Scenario), Unit: "rebalances"}
+	page := plotPage{
+		Title: filepath.Base(c.Scenario), Unit: "rebalances", Metrics: c.table(), Charts: c.charts(p.timed),
+		Script: template.JS(uPlotScript), Style: template.CSS(uPlotStyle), License: template.JS("/*\n" + uPlotLicense + "*/"), //nolint:gosec // our own files
+	}
 	if p.timed {
 		page.Unit = "seconds"
 	}
@@ -48,19 +59,72 @@ func (c Comparison) Plot(w io.Writer) error {
 		}
 	}
 	for _, v := range c.Variants {
-		page.Charts = append(page.Charts, p.draw(v.Name, c.Results[v.Name]))
+		page.Timelines = append(page.Timelines, p.draw(v.Name, c.Results[v.Name]))
 	}
-	page.Metrics = c.table()
 	return plotTemplate.Execute(w, page)
 }
 
 // plotPage is what the template draws.
 type plotPage struct {
 	Title, Unit string
+	Metrics     [][]string
+	Charts      []chart
 	Legend      []swatch
 	Unnamed     int // members beyond the legend
-	Charts      []chart
-	Metrics     [][]string
+	Timelines   []timeline
+	Script      template.JS
+	Style       template.CSS
+	License     template.JS
+}
+
+// chart is a value over time, a line for each policy.
+type chart struct {
+	Title string `json:"title"`
+	Lines []line `json:"lines"`
+}
+
+type line struct {
+	Name string    `json:"name"`
+	X    []float64 `json:"x"`
+	Y    []float64 `json:"y"`
+}
+
+// charts are those of which something is to be seen.
+func (c Comparison) charts(timed bool) (charts []chart) {
+	for _, of := range []struct {
+		title string
+		value func(sample) float64
+	}{
+		{"Rebalances so far", func(s sample) float64 { return float64(s.rebalances) }},
+		{"Tasks moved so far", func(s sample) float64 { return float64(s.moved) }},
+		{"Learners at work", func(s sample) float64 { return float64(s.learners) }},
+		{"Tasks without a runner", func(s sample) float64 { return float64(s.idle) }},
+		{"Restored so far, GiB", func(s sample) float64 { return s.restored / (1 << 30) }},
+		{"Load of the most loaded instance", func(s sample) float64 { return s.highest }},
+	} {
+		drawn := chart{Title: of.title}
+		most := 0.0
+		for _, v := range c.Variants {
+			l := line{Name: v.Name}
+			for _, s := range c.Results[v.Name].trace {
+				x := float64(s.rebalances)
+				if timed {
+					x = s.at
+				}
+				if n := len(l.X); n > 0 && l.X[n-1] == x {
+					l.Y[n-1] = of.value(s) // of one instant only the end is to be seen
+				} else {
+					l.X, l.Y = append(l.X, x), append(l.Y, of.value(s))
+				}
+				most = max(most, of.value(s))
+			}
+			drawn.Lines = append(drawn.Lines, l)
+		}
+		if most > 0 {
+			charts = append(charts, drawn)
+		}
+	}
+	return charts
 }
 
 // table has a row for each metric and a column for each policy, with names in front.
@@ -77,149 +141,4 @@ func (c Comparison) table() [][]string {
 		}
 	}
 	return append([][]string{head}, rows...)
-}
-
-type swatch struct{ Name, Colour string }
-
-// chart is what is drawn of one policy.
-type chart struct {
-	Name    string
-	Rows    []row // of tasks
-	Height  float64
-	Omitted int    // tasks that are not drawn
-	End     string // of the time axis
-	Tasks   stack
-	Learner stack
-}
-
-// stack shows how many tasks each member has, one above the other.
-type stack struct {
-	Title string
-	Most  int
-	Rects []rect
-}
-
-type row struct {
-	Name          string
-	Y, TextY      float64
-	Runs, Learned []rect
-}
-
-type rect struct {
-	X, Y, Width, Height float64
-	Colour, Title       string
-}
-
-// plotter scales time, or rebalances if no time passes, to the width of the page, the same for all policies.
-type plotter struct {
-	seconds float64
-	rounds  int
-	timed   bool
-	end     float64
-	colours map[string]string
-}
-
-// survey notes a result's members and duration.
-func (p *plotter) survey(r Result) {
-	p.rounds = max(p.rounds, len(r.Rebalances)+1)
-	if m := r.Metrics.SecondsToBalance; m != nil {
-		p.seconds = max(p.seconds, *m)
-	}
-	for _, x := range r.Rebalances {
-		for name := range x.Joined {
-			p.colours[name] = ""
-		}
-	}
-	for i, name := range slices.Sorted(maps.Keys(p.colours)) {
-		// Steps of the golden angle keep neighbours apart, however many there are.
-		p.colours[name] = fmt.Sprintf("hsl(%d, 55%%, %d%%)", i*1375/10%360, 50+i%3*8)
-	}
-}
-
-// span is a time during which nothing changes.
-type span struct {
-	from, to float64
-	members  map[string]Assigned
-}
-
-func (p *plotter) spans(r Result) (spans []span) {
-	if len(r.Rebalances) == 0 {
-		return nil
-	}
-	before := make(map[string]Assigned)
-	for name, m := range r.Rebalances[0].Joined {
-		before[name] = Assigned{Assigned: append(slices.Clone(m.Assigned), m.Revoked...), Learning: m.Learning}
-	}
-	spans = append(spans, span{members: before})
-	for i, x := range r.Rebalances {
-		at := float64(i + 1)
-		if p.timed {
-			at = x.at
-		}
-		spans[len(spans)-1].to = at
-		spans = append(spans, span{from: at, members: x.Assigned})
-	}
-	spans[len(spans)-1].to = max(p.end, spans[len(spans)-1].from)
-	return spans
-}
-
-func (p *plotter) draw(name string, r Result) chart {
-	c := chart{Name: name, Tasks: stack{Title: "Tasks, by the member that runs them"}, Learner: stack{Title: "Learners at work, by member"}}
-	spans := p.spans(r)
-	index := make(map[string]int)
-	for _, s := range spans {
-		owned, learning := 0, 0
-		for _, m := range s.members {
-			owned, learning = owned+len(m.Assigned), learning+len(m.Learning)
-			for _, t := range m.Assigned {
-				index[t] = 0
-			}
-		}
-		c.Tasks.Most, c.Learner.Most = max(c.Tasks.Most, owned), max(c.Learner.Most, learning)
-	}
-	for i, t := range slices.SortedFunc(maps.Keys(index), compareNatural) {
-		index[t] = i
-		if i < maxRows {
-			y := float64(i) * rowHeight
-			c.Rows = append(c.Rows, row{Name: t, Y: y, TextY: y + rowHeight*0.75})
-		} else {
-			c.Omitted++
-		}
-	}
-	c.Height = float64(len(c.Rows)) * rowHeight
-	c.End = fmt.Sprintf("%.4g", p.end)
-	for _, s := range spans {
-		p.drawSpan(&c, s, index)
-	}
-	return c
-}
-
-func (p *plotter) drawSpan(c *chart, s span, index map[string]int) {
-	x, width := s.from/p.end*plotWidth, (s.to-s.from)/p.end*plotWidth
-	if width <= 0 {
-		return
-	}
-	owned, learning := 0.0, 0.0
-	put := func(s *stack, n int, below *float64, name, what string) {
-		if n > 0 {
-			h := float64(n) / float64(s.Most) * chartHeight
-			*below += h
-			s.Rects = append(s.Rects, rect{x, chartHeight - *below, width, h, p.colours[name], fmt.Sprintf("%s %s %d", name, what, n)})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.members)) {
-		m := s.members[name]
-		put(&c.Tasks, len(m.Assigned), &owned, name, "runs")
-		put(&c.Learner, len(m.Learning), &learning, name, "learns")
-		for _, t := range m.Assigned {
-			if i := index[t]; i < len(c.Rows) {
-				c.Rows[i].Runs = append(c.Rows[i].Runs, rect{x, c.Rows[i].Y + 1, width, rowHeight - 2, p.colours[name], name + " runs " + t})
-			}
-		}
-		for _, t := range m.Learning {
-			if i, drawn := index[t]; drawn && i < len(c.Rows) {
-				c.Rows[i].Learned = append(c.Rows[i].Learned, rect{x, c.Rows[i].Y + rowHeight*0.6, width, rowHeight * 0.4, p.colours[name], name + " learns " + t})
-			}
-		}
-	}
 }

@@ -35,8 +35,13 @@ events:
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if found := regexp.MustCompile(`(?i)https?://|<script|<link|ZgotmplZ`).FindString(page); found != "" {
+	if found := regexp.MustCompile(`(?i)(src|href)=|@import|url\(|fetch\(|XMLHttp|ZgotmplZ`).FindString(page); found != "" {
 		t.Errorf("the page has %q: it must need nothing from elsewhere", found)
+	}
+	for _, want := range []string{"var uPlot=", "Permission is hereby granted", `"Tasks moved so far"`, `"name":"stable"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
 	}
 	for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1) {
 		if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil {

@@ -14,6 +14,15 @@ type Result struct {
 	Metrics    Metrics     `json:"metrics"`
 
 	start string // the group before the first event
+	trace []sample
+}
+
+// sample is how a run stood at a time.
+type sample struct {
+	at                float64 // seconds
+	rebalances, moved int
+	learners, idle    int     // learners at work; tasks without a runner
+	restored, highest float64 // bytes; load
 }
 
 // Rebalance is one round that changed something.

@@ -69,6 +69,7 @@ func (s *Scenario) Run() (Result, error) {
 		}
 	}
 	r.result.start = r.describe()
+	r.sample()
 	for _, e := range s.events {
 		switch e.kind {
 		case settle:
@@ -81,6 +82,7 @@ func (s *Scenario) Run() (Result, error) {
 			}
 		}
 	}
+	r.sample()
 	in := r.input()
 	r.result.Stable = !assign.Changes(in, assign.Assign(in)) && len(r.absent) == 0
 	r.measure()
@@ -177,10 +179,24 @@ func (r *run) plan() {
 	}
 	round.left = r.exits()
 	r.result.Rebalances = append(r.result.Rebalances, round)
+	r.sample()
 	// Who was given a task says so when it runs it, and who leaves makes a round too.
 	if in = r.input(); given || len(round.left) > 0 || assign.Changes(in, assign.Assign(in)) {
 		r.ask("")
 	}
+}
+
+// sample notes how things stand, for drawings.
+func (r *run) sample() {
+	s := sample{
+		at: r.now, rebalances: len(r.result.Rebalances), moved: r.result.Metrics.TasksMoved,
+		idle: len(r.tasks) - len(r.running()), restored: r.cost.restored,
+	}
+	for _, m := range r.members {
+		s.learners += len(m.report.Learning)
+		s.highest = max(s.highest, r.utilisation(m))
+	}
+	r.result.trace = append(r.result.trace, s)
 }
 
 // stop adds a gap of so many tasks.
