@@ -28,6 +28,12 @@ func filesAlone(s *scene) {
 	s.run("topology examples/wordcount.yaml", "counts")
 	s.run("simulate examples/scenarios/scale-down.yaml", "assigned")
 	s.run("simulate examples/scenarios/eager-or-stable.yaml --compare eager,stable --plot compare.html", "stable")
+	s.run("simulate examples/scaling/*.yaml --compare eager,stable -o summary", "skewed-sizes     stable")
+	s.run("simulate examples/scaling/scale-out.yaml --compare eager,stable,eager+balancing_factor=4 --plot scale-out.html", "EAGER+BALANCING_FACTOR=4")
+	s.run("simulate examples/scaling/scale-out.yaml examples/scaling/skewed-sizes.yaml examples/scaling/rolling-drain.yaml examples/scaling/flapping.yaml examples/scaling/crashes.yaml "+
+		"--compare balancing_factor=2,balancing_factor=3,balancing_factor=4,balancing_factor=8 -o summary", "crashes        balancing_factor=8")
+	s.run("simulate examples/scaling/zone-loss.yaml examples/scaling/flapping.yaml examples/scaling/crashes.yaml --compare file,standbys=1 -o summary", "zone-loss  standbys=1")
+	s.run("simulate examples/scaling/host-swap.yaml --compare max_learners=1,max_learners=2,max_learners=4,max_learners=0 -o summary", "host-swap  max_learners=0")
 	s.run("completion bash", "complete")
 	s.run("completion zsh", "compdef")
 	s.run("completion fish", "complete")
