@@ -11,9 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"github.com/streamworker/streamworker/pkg/scenario"
-
 	"github.com/streamworker/streamworker/integration/harness"
+	"github.com/streamworker/streamworker/pkg/scenario"
 )
 
 // What the predictions are made with. A round is over when the last member has heard of it, at its next heartbeat,
