@@ -288,6 +288,7 @@ func (d *DB) drop(reason string, stores []int) error {
 		s.rows.clear()
 		s.forget()
 		s.keys = newFilter(&d.engine.rows)
+		s.tailed = false
 	}
 	return nil
 }

@@ -276,6 +276,37 @@ func TestAge(t *testing.T) {
 	reopen("an empty commit", 4*time.Hour)
 }
 
+// A store that was up to date and then was not read on for longer than tombstones last has to start anew. One that is read from the start may
+// take as long as it needs.
+func TestReplayAfterAPause(t *testing.T) {
+	now := time.Now()
+	e := testEngine(t, Config{FS: vfs.NewMem(), Now: func() time.Time { return now }})
+	db, err := e.Open("0_0", []StoreSpec{{Name: "s", TopicID: [16]byte{7}, Retention: 10 * time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, at := range []int64{5, 50} {
+		must(db.ApplyChangelog(0, nil, at, 100))
+		now = now.Add(20 * time.Hour)
+	}
+	must(db.ApplyChangelog(0, nil, 100, 100))
+	now = now.Add(8 * time.Hour)
+	must(db.ApplyChangelog(0, nil, 100, 100))
+	now = now.Add(11 * time.Hour).Round(0) // as after a suspension, through which the monotonic clock stands still
+	if err := db.ApplyChangelog(0, nil, 101, 101); !errors.Is(err, ErrStale) {
+		t.Fatalf("%v, want ErrStale", err)
+	}
+	must(db.Reset("stale", 0))
+	must(db.ApplyChangelog(0, nil, 101, 101))
+	mustClose(t, db)
+}
+
 func TestLocal(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	e := testEngine(t, Config{FS: disk})

@@ -22,6 +22,10 @@ var (
 	// ErrDiscarded is returned by Apply for changes that Discard or Reset has dropped.
 	ErrDiscarded = errors.New("state: changes were discarded")
 
+	// ErrStale is returned by ApplyChangelog for a store that was at its changelog's end longer ago than tombstones last: those of
+	// keys that it has may be gone. The store has to start anew.
+	ErrStale = errors.New("state: the store was not read on for longer than tombstones last")
+
 	// ErrOutOfRange is delivered by a Reader when the position asked for is outside the log: the
 	// changelog was truncated above it, or ends below it. The store has to start anew.
 	ErrOutOfRange = errors.New("state: position is out of the changelog's range")

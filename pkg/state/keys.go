@@ -84,13 +84,16 @@ func (c checkpoint) stale(spec StoreSpec, now time.Time) string {
 	if c.topicID != spec.TopicID {
 		return fmt.Sprintf("the changelog topic was created anew (id %x, was %x)", spec.TopicID, c.topicID)
 	}
-	if spec.Retention <= 0 {
-		return ""
-	}
-	margin := min(time.Hour, spec.Retention/10)
-	if age := now.Sub(c.asOf); age > spec.Retention-margin || age < -margin {
+	if age := now.Sub(c.asOf); spec.outlasts(age) || spec.Retention > 0 && age < -spec.margin() {
 		return fmt.Sprintf("it is from %s, and tombstones last %s (delete.retention.ms, less a margin of %s)",
-			c.asOf.UTC().Format(time.RFC3339), spec.Retention, margin)
+			c.asOf.UTC().Format(time.RFC3339), spec.Retention, spec.margin())
 	}
 	return ""
+}
+
+func (s *StoreSpec) margin() time.Duration { return min(time.Hour, s.Retention/10) }
+
+// outlasts says whether tombstones that are so old may be gone.
+func (s *StoreSpec) outlasts(age time.Duration) bool {
+	return s.Retention > 0 && age > s.Retention-s.margin()
 }

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// leastGap is a gap that reading may have at any time: a reader tells every 30 s that it is still at the end.
+const leastGap = 10 * aliveEvery
+
 // ApplyChangelog makes changelog records part of a store: those from its position up to next, in order
 // of offset; there may be none. end is the changelog's end as last heard of: at next == end the store is
 // known to be up to date. The task must not have writes outstanding. As with Apply it gathers for a while before it gets to
-// Pebble.
+// Pebble. It returns ErrStale if a store that was up to date was not for too long: the process may have been suspended.
 func (d *DB) ApplyChangelog(store int, recs []*kgo.Record, next, end int64) error {
 	d.applying.Lock()
 	defer d.applying.Unlock()
@@ -33,6 +37,10 @@ func (d *DB) ApplyChangelog(store int, recs []*kgo.Record, next, end int64) erro
 		return fmt.Errorf("state of task %s, store %s: position would go back from %d to %d", d.task, d.specs[store].Name, c.position, next)
 	}
 	now := d.engine.cfg.Now()
+	if age := now.Round(0).Sub(c.asOf.Round(0)); s.tailed && age > leastGap && d.specs[store].outlasts(age) {
+		return fmt.Errorf("state of task %s, store %s: %w: last at %s", d.task, d.specs[store].Name, ErrStale, c.asOf.UTC().Format(time.RFC3339))
+	}
+	s.tailed = s.tailed || next >= end
 	if next >= end || c.position == 0 {
 		c.asOf = now
 	}

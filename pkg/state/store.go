@@ -14,6 +14,7 @@ type Store struct {
 	prefix []byte
 	rows   *rows
 	keys   *filter // nil: nothing is known of keys that have no row
+	tailed bool    // replay has been at the changelog's end
 	buf    []byte  // the prefixed key of the latest read
 	scan   scanner
 }

@@ -73,6 +73,10 @@ func (t *task) apply(store int, b state.Batch, failed func(error)) {
 		t.env.copies <- struct{}{}
 		err := t.db.ApplyChangelog(store, b.Records, b.Next, b.HighWatermark)
 		<-t.env.copies
+		if errors.Is(err, state.ErrStale) {
+			t.startAnew(store, b, err.Error(), failed)
+			return
+		}
 		if err != nil {
 			failed(fmt.Errorf("applying changelog %s to task %s: %w", b.Topic, t.id, err))
 			return
@@ -94,13 +98,20 @@ func (t *task) copyError(store int, b state.Batch, failed func(error)) {
 		failed(fmt.Errorf("reading changelog %s partition %d: %w", b.Topic, b.Partition, b.Err))
 		return
 	}
-	if c.position[store] > 0 || anew {
-		// Changes between the state and what is left of the log are lost, or the log was made anew:
-		// what is here cannot be brought up to date.
-		reason := fmt.Sprintf("its position %d is outside the changelog, which holds %d to %d", c.position[store], b.LogStart, b.HighWatermark)
-		if anew {
-			reason = "the changelog was deleted and made anew"
-		}
+	reason := ""
+	if anew {
+		reason = "the changelog was deleted and made anew"
+	} else if at := c.position[store]; at > 0 {
+		reason = fmt.Sprintf("its position %d is outside the changelog, which holds %d to %d", at, b.LogStart, b.HighWatermark)
+	}
+	t.startAnew(store, b, reason, failed)
+}
+
+// startAnew replays a store from where its changelog begins. The reason says why what is here cannot be brought up to date: changes
+// between the state and what is left of the log are lost, or the log is another one; "": there is nothing here.
+func (t *task) startAnew(store int, b state.Batch, reason string, failed func(error)) {
+	c := t.copy
+	if reason != "" {
 		if err := t.db.Reset(reason, store); err != nil {
 			failed(fmt.Errorf("resetting the state of task %s: %w", t.id, err))
 			return
