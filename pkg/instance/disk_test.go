@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
 )
 
@@ -119,4 +120,21 @@ func testStateThatCanNoLongerBeWritten(t *testing.T, b *bench) {
 	b.awaitActive(second, 4)
 	b.send(1000, 1000)
 	b.checkComplete()
+}
+
+// The same while the instance stops: it does not wait for ever for a store that cannot be closed.
+func TestStateThatCannotBeClosed(t *testing.T) {
+	b := newBench(t, config.AtLeastOnce, 1)
+	disk := newFullDisk(func(path string) bool { return strings.Contains(path, "/MANIFEST") })
+	b.disk = disk
+	w := b.start("a")
+	b.awaitActive(w, 1)
+	b.send(100, 100)
+	b.check()
+	disk.full.Store(true)
+	w.Stop(config.Release)
+	b.await("the instance has ended", func() bool { return len(w.done) > 0 })
+	if err := b.end(w); !errors.Is(err, ErrState) {
+		t.Fatalf("it ended with %v, want %v", err, ErrState)
+	}
 }

@@ -108,7 +108,11 @@ func (i *Instance) serve(ctx context.Context, p *parts, fatal <-chan error) erro
 	}
 	// Tasks first, while the group still accepts their last commit; then the group; then what both used.
 	stopTasks()
-	<-p.tasksStopped
+	select {
+	case <-p.tasksStopped:
+	case err := <-fatal: // a store that cannot be closed never is
+		return err
+	}
 	if i.leavesGroup(end) {
 		bounded, cancel := context.WithTimeout(ctx, leaveTimeout)
 		if err := p.membership.Leave(bounded); err != nil {
