@@ -142,7 +142,7 @@ func (b *buffer) due(last int64) ([]buffered, error) {
 			return nil, err
 		}
 	}
-	b.waiting = bound{next, b.p.rollbacks}
+	b.waiting.raise(next, b.p)
 	return found, nil
 }
 
@@ -178,7 +178,7 @@ func (b *buffer) expire() error {
 			return err
 		}
 	}
-	b.present = bound{next, b.p.rollbacks}
+	b.present.raise(next, b.p)
 	return nil
 }
 

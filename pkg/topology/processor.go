@@ -59,6 +59,7 @@ type Processor struct {
 	late      map[string]*emitter // by store, of the aggregates whose results wait for a commit
 	current   *chain              // whose record is processed, or whose results are sent on
 	rollbacks uint64              // that have changed stores
+	records   uint64              // that are done, or whatever else writes as a whole
 	ticking   []*customOperator   // that have timers by the wall clock
 	out       Output
 	log       *slog.Logger  // nil: nothing is logged

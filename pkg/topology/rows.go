@@ -71,26 +71,42 @@ func (r *rows) scan(from, to []byte, f func(key, value []byte) bool) error {
 	return nil
 }
 
-// bound is a lower bound of the times of some rows, so that the store need not be asked each time. It is known since a
-// number of rollbacks.
+// bound is a lower bound of the times of some rows, so that the store need not be asked each time.
 type bound struct {
-	time  int64
-	since uint64
+	time   int64
+	floor  int64  // what time was, and was lowered to, since a record began: it holds when the record is taken back
+	record uint64 // the one that floor is of
+	since  uint64 // the number of rollbacks that it knows of
 }
 
-func unknownBound(p *Processor) bound { return bound{math.MinInt64, p.rollbacks} }
+func unknownBound(p *Processor) bound {
+	return bound{math.MinInt64, math.MinInt64, p.records, p.rollbacks}
+}
+
+// follow takes note of what has happened since the last look.
+func (b *bound) follow(p *Processor) {
+	if b.since != p.rollbacks {
+		b.since, b.time = p.rollbacks, min(b.time, b.floor)
+	}
+	if b.record != p.records {
+		b.record, b.floor = p.records, b.time
+	}
+}
 
 // lower notes a row with this time.
 func (b *bound) lower(time int64, p *Processor) {
-	if b.since == p.rollbacks {
-		b.time = min(b.time, time)
-	}
+	b.follow(p)
+	b.time, b.floor = min(b.time, time), min(b.floor, time)
 }
 
-// reached tells whether there may be a row with a time up to this one. After a rollback nothing is known.
+// raise notes that there is no row of an earlier time.
+func (b *bound) raise(time int64, p *Processor) {
+	b.follow(p)
+	b.time = time
+}
+
+// reached tells whether there may be a row with a time up to this one.
 func (b *bound) reached(time int64, p *Processor) bool {
-	if b.since != p.rollbacks {
-		*b = unknownBound(p)
-	}
+	b.follow(p)
 	return b.time <= time
 }

@@ -83,7 +83,7 @@ func (c *cutter) addExpiring(inner step, rows *StoreSpec, ttl yamlnode.Node, res
 
 // tableFilter adds a filter of a table's rows.
 func (c *cutter) tableFilter(cond *expression) {
-	c.add(&tableFilterStep{cond: cond})
+	c.add(&rowStep{expr: cond, filter: true})
 	c.rows, c.nullable = nil, true
 }
 
@@ -97,6 +97,6 @@ func (c *cutter) tableMap(arg yamlnode.Node) {
 	if e == nil || !c.setValue(e) {
 		return
 	}
-	c.add(&tableMapStep{value: e, format: c.value})
+	c.add(&rowStep{expr: e, format: c.value})
 	c.rows, c.nullable = nil, true
 }

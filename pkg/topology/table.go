@@ -53,33 +53,42 @@ func (o *tableOperator) process(m *message) error {
 	return o.next.process(m)
 }
 
-// tableFilterStep hands a row's value on while the condition is true for it, and a null when it is not.
-type tableFilterStep struct{ cond *expression }
-
-func (s *tableFilterStep) String() string { return "filter " + s.cond.text }
-
-func (s *tableFilterStep) start(c *chain, next operator) operator {
-	return &tableFilterOperator{tableFilterStep: s, x: &c.p.eval, old: c.seg.old, next: next}
+// rowStep makes something of a row's value: a filter hands it on while the condition is true for it, and a null when it is not; a
+// map sets it. That of a deleted row stays null.
+type rowStep struct {
+	expr   *expression
+	filter bool
+	format Format // of a map's result
 }
 
-type tableFilterOperator struct {
-	*tableFilterStep
+func (s *rowStep) String() string {
+	if s.filter {
+		return "filter " + s.expr.text
+	}
+	return "map " + s.expr.text
+}
+
+func (s *rowStep) start(c *chain, next operator) operator {
+	return &rowOperator{rowStep: s, x: &c.p.eval, old: c.seg.old, next: next}
+}
+
+type rowOperator struct {
+	*rowStep
 	x    *evaluator
 	old  bool
 	next operator
 }
 
-func (o *tableFilterOperator) process(m *message) error {
-	value, err := o.passed(m, m.value)
+func (o *rowOperator) process(m *message) error {
+	value, err := o.of(m, m.value)
 	if err != nil {
 		return err
 	}
 	if o.old {
-		old, err := o.passed(m, m.old)
-		if err != nil {
+		if m.old, err = o.of(m, m.old); err != nil {
 			return err
 		}
-		if m.old = old; value.null && old.null {
+		if o.filter && value.null && m.old.null {
 			return nil
 		}
 	}
@@ -87,67 +96,21 @@ func (o *tableFilterOperator) process(m *message) error {
 	return o.next.process(m)
 }
 
-// passed is v if the condition holds for it, else null.
-func (o *tableFilterOperator) passed(m *message, v datum) (datum, error) {
+// of is what becomes of one value of the row.
+func (o *rowOperator) of(m *message, v datum) (out datum, err error) {
 	if v.null {
 		return v, nil
 	}
 	value := m.value
 	m.value = v
-	pass, err := o.x.truth(o.cond, m)
+	if out = v; !o.filter {
+		out, err = o.x.datum(o.expr, m, o.format)
+	} else if pass, failed := o.x.truth(o.expr, m); !pass {
+		out, err = nullDatum(), failed
+	}
 	m.value = value
 	if err != nil {
 		return v, fault{err}
 	}
-	if !pass {
-		return nullDatum(), nil
-	}
-	return v, nil
-}
-
-// tableMapStep sets the value of rows; that of a deleted one stays null.
-type tableMapStep struct {
-	value  *expression
-	format Format
-}
-
-func (s *tableMapStep) String() string { return "map " + s.value.text }
-
-func (s *tableMapStep) start(c *chain, next operator) operator {
-	return &tableMapOperator{tableMapStep: s, x: &c.p.eval, old: c.seg.old, next: next}
-}
-
-type tableMapOperator struct {
-	*tableMapStep
-	x    *evaluator
-	old  bool
-	next operator
-}
-
-func (o *tableMapOperator) process(m *message) error {
-	value, err := o.mapped(m, m.value)
-	if err != nil {
-		return err
-	}
-	if o.old {
-		if m.old, err = o.mapped(m, m.old); err != nil {
-			return err
-		}
-	}
-	m.value = value
-	return o.next.process(m)
-}
-
-func (o *tableMapOperator) mapped(m *message, v datum) (datum, error) {
-	if v.null {
-		return v, nil
-	}
-	value := m.value
-	m.value = v
-	v, err := o.x.datum(o.value, m, o.format)
-	m.value = value
-	if err != nil {
-		return v, fault{err}
-	}
-	return v, nil
+	return out, nil
 }

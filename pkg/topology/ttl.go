@@ -109,6 +109,6 @@ func (e *expiry) due(now int64, most int) (keys [][]byte, err error) {
 		keys = append(keys, slices.Clone(row[header:]))
 		return true
 	})
-	e.present = bound{next, e.p.rollbacks}
+	e.present.raise(next, e.p)
 	return keys, err
 }

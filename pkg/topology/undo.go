@@ -52,6 +52,7 @@ func (p *Processor) settle() {
 	}
 	p.pending = p.pending[:0]
 	p.journal.entries, p.journal.old = p.journal.entries[:0], p.journal.old[:0]
+	p.records++
 }
 
 // undoes reports whether writes to the segment's stores may have to be taken back: if a step behind an aggregate can fail,

@@ -1,21 +1,13 @@
 package topology
 
 import (
-	"encoding/binary"
 	"math"
-	"slices"
 
 	"github.com/streamworker/streamworker/pkg/topology/window"
 )
 
 // sessions aggregates in sessions.
 type sessions struct{ *windowing }
-
-// session is one that a record joins.
-type session struct {
-	window.Bounds
-	stored
-}
 
 func (o sessions) process(m *message) error {
 	clock, ok, err := o.begin(m)
@@ -50,7 +42,7 @@ func (o sessions) process(m *message) error {
 }
 
 // join makes one session of those that m joins and of m itself.
-func (o sessions) join(m *message, merged window.Bounds, joined []session, v *datum) error {
+func (o sessions) join(m *message, merged window.Bounds, joined []pane, v *datum) error {
 	alone := merged == window.Bounds{Start: m.ts, End: m.ts}
 	acc := nullDatum()
 	for i := range joined {
@@ -79,7 +71,7 @@ func (o sessions) join(m *message, merged window.Bounds, joined []session, v *da
 
 // find returns the sessions of m's key that are no further from m than the gap, in order of time. What is closed at a
 // stream time is forgotten.
-func (o sessions) find(m *message, streamTime int64) (found []session, err error) {
+func (o sessions) find(m *message, streamTime int64) ([]pane, error) {
 	least := m.ts - o.win.Size
 	if streamTime >= 0 {
 		open := streamTime - o.win.Size - o.win.Grace
@@ -88,28 +80,5 @@ func (o sessions) find(m *message, streamTime int64) (found []session, err error
 		}
 		least = max(least, open)
 	}
-	prefix := window.AppendKeyRows(nil, m.key.raw)
-	from := binary.BigEndian.AppendUint64(slices.Clone(prefix), uint64(max(0, least)))
-	to := binary.BigEndian.AppendUint64(prefix, math.MaxInt64)
-	var bad error
-	err = o.scan(from, to, func(row, value []byte) bool {
-		_, b, ok := o.win.ParseRow(row)
-		if !ok {
-			bad = o.spec.corrupt(row)
-			return false
-		}
-		if b.Start > m.ts+o.win.Size {
-			return false
-		}
-		s := session{Bounds: b}
-		if s.stored, bad = o.spec.parse(value, true, &o.folding.p.slabs); bad != nil {
-			return false
-		}
-		found = append(found, s)
-		return true
-	})
-	if bad != nil {
-		err = bad
-	}
-	return found, err
+	return o.walk(m.key.raw, least, math.MaxInt64, func(b window.Bounds) bool { return b.Start > m.ts+o.win.Size })
 }

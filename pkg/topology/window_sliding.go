@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/streamworker/streamworker/pkg/topology/window"
@@ -11,12 +10,6 @@ import (
 // record, as far as there is something in it; so a new record is to be taken into the windows there are around it, and it may
 // make up to three more: the one that it ends, the one behind it, and the one behind the record before it.
 type slidingWindows struct{ *windowing }
-
-// pane is a window that is there already.
-type pane struct {
-	window.Bounds
-	stored // its timestamp is that of the last record in it
-}
 
 // around is what is known of a record's surroundings.
 type around struct {
@@ -169,28 +162,9 @@ func (o slidingWindows) from(start int64) window.Bounds {
 	return window.Bounds{Start: start, End: o.win.End(start)}
 }
 
-// find returns the windows of m's key that may tell of records near it, in order of time. What has expired is not there.
-func (o slidingWindows) find(m *message, now int64) (found []pane, err error) {
+// find returns the windows of m's key that may tell of records near it, in order of time; the timestamp of each is that of the
+// last record in it. What has expired is not there.
+func (o slidingWindows) find(m *message, now int64) ([]pane, error) {
 	least := max(0, m.ts-2*o.win.Size, o.win.Expiry(now)+o.win.Retain+1-o.win.Size)
-	prefix := window.AppendKeyRows(nil, m.key.raw)
-	from := binary.BigEndian.AppendUint64(slices.Clone(prefix), uint64(least))
-	to := binary.BigEndian.AppendUint64(prefix, uint64(m.ts+2))
-	var bad error
-	err = o.scan(from, to, func(row, value []byte) bool {
-		_, b, ok := o.win.ParseRow(row)
-		if !ok {
-			bad = o.spec.corrupt(row)
-			return false
-		}
-		p := pane{Bounds: b}
-		if p.stored, bad = o.spec.parse(value, true, &o.folding.p.slabs); bad != nil {
-			return false
-		}
-		found = append(found, p)
-		return true
-	})
-	if bad != nil {
-		err = bad
-	}
-	return found, err
+	return o.walk(m.key.raw, least, m.ts+2, nil)
 }
