@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/streamworker/streamworker/pkg/topology"
 )
@@ -45,9 +46,10 @@ type node struct {
 	table   bool          // it can be a table
 	asTable bool          // it has to be one
 	global  bool
-	kids    []*node // that go on from it
-	users   []*node // that take it as a second input
-	sinks   []line  // what is written to topics, behind the step
+	ttl     time.Duration // of the rows of a table from a topic; 0: they stay
+	kids    []*node       // that go on from it
+	users   []*node       // that take it as a second input
+	sinks   []line        // what is written to topics, behind the step
 	at      place
 	entry   *entry
 }

@@ -10,7 +10,8 @@ import (
 type Group[K, V any] struct {
 	n *node
 	reader[K, V]
-	window fields // nil: of all time
+	window fields        // nil: of all time
+	ttl    time.Duration // 0: rows stay
 }
 
 // GroupByKey groups records by the key that they have.
@@ -54,7 +55,13 @@ func (w Windows) LateTo(topic string) Windows { return w.with("late", topic) }
 // WindowedBy aggregates in windows. Records behind it have that of their key as Record.Window, and in topics their keys are
 // followed by it, as Kafka Streams writes them.
 func (g *Group[K, V]) WindowedBy(w Windows) *Group[K, V] {
-	return &Group[K, V]{n: g.n, reader: g.reader, window: w.settings}
+	return &Group[K, V]{n: g.n, reader: g.reader, window: w.settings, ttl: g.ttl}
+}
+
+// TTL deletes a row of the aggregate that has not changed for so long, by stream time, and hands a null on. Windows have grace and
+// retention instead.
+func (g *Group[K, V]) TTL(after time.Duration) *Group[K, V] {
+	return &Group[K, V]{n: g.n, reader: g.reader, window: g.window, ttl: after}
 }
 
 // Emit says when an aggregate hands on its results.
@@ -76,6 +83,9 @@ func (g *Group[K, V]) aggregate(name, store string, emit []Emit, more fields) *n
 	}
 	if g.window != nil {
 		f = f.with("window", g.window)
+	}
+	if g.ttl != 0 {
+		f = f.with("ttl", g.ttl.String())
 	}
 	f = append(f, more...)
 	n := g.n.then(name, f)

@@ -51,6 +51,9 @@ func (b *Builder) Program() *topology.Program {
 			}
 			put(e.at, "  - name: %s", text(e.name))
 			put(e.at, "    from: %s", text(e.from))
+			if e.first.ttl != 0 {
+				put(e.at, "    ttl: %s", e.first.ttl)
+			}
 			if e.first.global {
 				put(e.at, "    global: true")
 				continue

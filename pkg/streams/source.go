@@ -1,12 +1,16 @@
 package streams
 
-import "maps"
+import (
+	"maps"
+	"time"
+)
 
 // SourceOption says something about a topic that is read.
 type SourceOption func(*sourceOptions)
 
 type sourceOptions struct {
 	name     string
+	ttl      time.Duration // 0: rows stay
 	settings map[string]any
 }
 
@@ -36,13 +40,16 @@ func DeadLetter(topic string) SourceOption {
 	}
 }
 
+// TTL deletes a row of a table that has not changed for so long, by stream time.
+func TTL(after time.Duration) SourceOption { return func(o *sourceOptions) { o.ttl = after } }
+
 // read adds a node that reads a topic.
 func read[K, V any](b *Builder, topic string, key Serde[K], value Serde[V], n *node, options []SourceOption) *node {
 	o := sourceOptions{name: topic, settings: make(map[string]any)}
 	for _, option := range options {
 		option(&o)
 	}
-	n.name = o.name
+	n.name, n.ttl = o.name, o.ttl
 	n.from = func() fields {
 		f := fields{{"topic", topic}, {"key", key.spec()}, {"value", value.spec()}}
 		for _, name := range []string{"start", "on_out_of_range", "on_error", "dead_letter"} {

@@ -1,5 +1,7 @@
 package streams
 
+import "time"
+
 // Stream is a stream of records, at some place of the topology. Several steps may go on from one place: each gets all records.
 type Stream[K, V any] struct {
 	n *node
@@ -14,22 +16,6 @@ func (s *Stream[K, V]) Filter(keep func(Record[K, V]) bool, options ...StepOptio
 // Peek looks at each record, e.g. to log it.
 func (s *Stream[K, V]) Peek(look func(Record[K, V]), options ...StepOption) *Stream[K, V] {
 	return s.Filter(func(r Record[K, V]) bool { look(r); return true }, options...)
-}
-
-// To writes the records to a topic as they are. The stream goes on.
-func (s *Stream[K, V]) To(topic string) *Stream[K, V] {
-	s.n.to(topic, s.key, s.value)
-	return s
-}
-
-// To writes the table's changes to a topic: nulls for deleted rows.
-func (t *Table[K, V]) To(topic string) *Table[K, V] {
-	t.n.to(topic, t.key, t.value)
-	return t
-}
-
-func (n *node) to(topic string, key, value interface{ spec() any }) {
-	n.sinks = append(n.sinks, line{fields{{"to", fields{{"topic", topic}, {"key", key.spec()}, {"value", value.spec()}}}}, here()})
 }
 
 // Map makes a new key and value of each record. What follows and needs equal keys in one task goes through a repartition topic.
@@ -67,6 +53,18 @@ func FlatMapValues[K, V, V2 any](s *Stream[K, V], to Serde[V2], f func(Record[K,
 // Rekey gives each record another key.
 func Rekey[K, V, K2 any](s *Stream[K, V], to Serde[K2], f func(Record[K, V]) (K2, error), options ...StepOption) *Stream[K2, V] {
 	return &Stream[K2, V]{s.n.then("rekey", s.n.attach(value(s.reader, to.asKey(), f), options)), reader[K2, V]{to, s.value}}
+}
+
+// Dedupe passes a record unless one with its key has passed whose timestamp is less than within away. A store of that name remembers
+// which have.
+func (s *Stream[K, V]) Dedupe(store string, within time.Duration) *Stream[K, V] {
+	return &Stream[K, V]{s.n.then("dedupe", fields{{"store", store}, {"within", within.String()}}), s.reader}
+}
+
+// DedupeBy is Dedupe for records with the same key and the same result of a function.
+func DedupeBy[K, V, T any](s *Stream[K, V], store string, within time.Duration, of Serde[T], by func(Record[K, V]) (T, error), options ...StepOption) *Stream[K, V] {
+	text := s.n.attach(value(s.reader, of.asKey(), by), options)
+	return &Stream[K, V]{s.n.then("dedupe", fields{{"store", store}, {"within", within.String()}, {"by", text}}), s.reader}
 }
 
 // Case is a way that records may take at a branch.

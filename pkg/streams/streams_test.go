@@ -196,6 +196,57 @@ tables:
     from: {topic: orders, value: json}
     steps: [rekey: string(value.item), aggregate: {store: sums, initial: '0.0', add: acc + float(value.amount), subtract: acc - float(value.amount)}, to: {topic: out, value: float}]`, true,
 	},
+	"dedupe": {
+		func(b *streams.Builder) {
+			orders := streams.From(b, "orders", streams.String, streams.JSON[order]())
+			once := orders.Dedupe("keys", 100*time.Millisecond)
+			streams.DedupeBy(once, "items", time.Second, streams.String, func(r record[string, order]) (string, error) { return r.Value.Item, nil }).To("out")
+		}, `
+streams:
+  - name: orders
+    from: {topic: orders, value: json}
+    steps: [dedupe: {within: 100ms, store: keys}, dedupe: {within: 1s, by: value.item, store: items}, to: {topic: out, value: json}]`, false,
+	},
+	"expiring": {
+		func(b *streams.Builder) {
+			lines := streams.TableFrom(b, "lines", streams.String, streams.Optional(streams.String), streams.TTL(50*time.Millisecond))
+			lines.To("out")
+			streams.From(b, "orders", streams.String, streams.JSON[order]()).GroupByKey().TTL(80 * time.Millisecond).Count("counts").To("out")
+		}, `
+streams:
+  - {name: orders, from: {topic: orders, value: json}, steps: [count: {store: counts, ttl: 80ms}, to: {topic: out, value: int}]}
+tables:
+  - {name: lines, from: lines, ttl: 50ms, steps: [to: out]}`, true,
+	},
+	"top": {
+		func(b *streams.Builder) {
+			orders := streams.From(b, "orders", streams.String, streams.JSON[order]()).GroupByKey()
+			by := func(r record[string, order]) (float64, error) { return r.Value.Amount, nil }
+			item := func(r record[string, order]) (string, error) { return r.Value.Item, nil }
+			streams.TopN(orders, "best", streams.Ranking[string, order]{N: 3, By: by}).To("out")
+			streams.TopN(orders.WindowedBy(streams.Tumbling(time.Second)), "best-items", streams.Ranking[string, order]{N: 2, By: by, ID: item}).To("out")
+		}, `
+streams:
+  - {name: orders, from: {topic: orders, value: json}, steps: []}
+  - {name: best, from: {stream: orders}, steps: [top_n: {store: best, n: 3, by: value.amount}, to: {topic: out, value: json}]}
+  - {name: items, from: {stream: orders}, steps: [top_n: {store: best-items, n: 2, by: value.amount, id: value.item, window: {tumbling: 1s}}, to: {topic: out, value: json}]}`, false,
+	},
+	"computed": {
+		func(b *streams.Builder) {
+			orders := streams.From(b, "orders", streams.String, streams.JSON[order]())
+			orders.ToOneOf([]string{"out", "other"}, func(r record[string, order]) (string, error) {
+				if r.Value.Amount > 4 {
+					return "out", nil
+				}
+				return "other", nil
+			}, streams.Header[string, order]{Name: "item", Value: func(r record[string, order]) ([]byte, error) { return []byte(r.Value.Item), nil }},
+				streams.Header[string, order]{Name: "none", Value: func(record[string, order]) ([]byte, error) { return nil, nil }})
+		}, `
+streams:
+  - name: orders
+    from: {topic: orders, value: json}
+    steps: [to: {topic_expr: 'value.amount > 4 ? "out" : "other"', topics: [out, other], value: json, headers: {item: value.item, none: nil}}]`, false,
+	},
 	"tables": {
 		func(b *streams.Builder) {
 			lines := streams.TableFrom(b, "lines", streams.String, streams.Optional(streams.String))

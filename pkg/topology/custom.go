@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamworker/streamworker/pkg/topology/window"
 	"github.com/streamworker/streamworker/pkg/topology/yamlnode"
 )
 
@@ -29,6 +30,8 @@ type Custom struct {
 type CustomStore struct {
 	Name       string
 	Key, Value Format
+	Windowed   bool  // keys have windows, see CustomWindows
+	Retention  int64 // of windows: for how long behind its end one is kept, by the step's stream time, in ms
 }
 
 // CustomRun is a custom step in a task. An error of one of its functions is the record's; that of a timer by stream time is the
@@ -43,13 +46,17 @@ type CustomRun struct {
 type customStep struct {
 	*Custom
 	stores []StoreSpec
-	clock  *StoreSpec // of stream time; nil: there are no timers by it
+	clock  *StoreSpec // of stream time; nil: nothing goes by it
 }
 
 func (s *customStep) String() string {
 	var about []string
 	for _, one := range s.stores {
-		about = append(about, fmt.Sprintf("store %s: key %s, value %s", one.Name, one.Key, one.Value))
+		text := fmt.Sprintf("store %s: key %s, value %s", one.Name, one.Key, one.Value)
+		if one.Window != nil {
+			text += ", windows kept " + (time.Duration(one.Window.Retain) * time.Millisecond).String()
+		}
+		about = append(about, text)
 	}
 	timers := func(what string, all []int64) {
 		for _, n := range all {
@@ -92,10 +99,15 @@ func (c *cutter) custom(of *Custom, at yamlnode.Node) {
 		c.segment.stores = append(c.segment.stores, spec)
 		return spec
 	}
+	timed := len(of.StreamTimers) > 0
 	for _, store := range of.Stores {
-		s.stores = append(s.stores, add(StoreSpec{Name: store.Name, Key: store.Key, Value: store.Value}))
+		spec := StoreSpec{Name: store.Name, Key: store.Key, Value: store.Value}
+		if store.Windowed {
+			spec.Window, timed = &window.Spec{Kind: window.Custom, Retain: store.Retention}, true
+		}
+		s.stores = append(s.stores, add(spec))
 	}
-	if len(of.StreamTimers) > 0 {
+	if timed {
 		clock := add(StoreSpec{Name: of.Name + "-clock", Key: String, Value: Int})
 		s.clock = &clock
 	}
@@ -107,6 +119,11 @@ func (c *cutter) custom(of *Custom, at yamlnode.Node) {
 
 func (s *customStep) start(c *chain, next operator) operator {
 	o := &customOperator{customStep: s, c: c, next: next}
+	for i := range s.stores {
+		if spec := &s.stores[i]; spec.Window != nil {
+			o.windows = append(o.windows, &CustomWindows{windowRows: newWindowRows(c, spec), o: o})
+		}
+	}
 	if s.clock != nil {
 		o.time = &streamClock{rows: c.rows(s.clock), intervals: s.StreamTimers}
 	}
@@ -125,11 +142,12 @@ func (s *customStep) start(c *chain, next operator) operator {
 // customOperator is a custom step in a task.
 type customOperator struct {
 	*customStep
-	c    *chain
-	run  CustomRun
-	time *streamClock
-	wall []int64 // when timers by the wall clock are due next, ms since the epoch; 0: not known yet
-	next operator
+	c       *chain
+	run     CustomRun
+	time    *streamClock
+	windows []*CustomWindows
+	wall    []int64 // when timers by the wall clock are due next, ms since the epoch; 0: not known yet
+	next    operator
 
 	call   Call
 	ts     int64       // of what is handed on, unless it says itself
@@ -147,11 +165,17 @@ func (o *customOperator) process(m *message) error {
 	if o.time == nil || m.ts < 0 {
 		return nil
 	}
-	return o.time.advance(m.ts, func(timer int, at int64) error {
+	err := o.time.advance(m.ts, func(timer int, at int64) error {
 		o.tick = kgo.Record{Topic: m.source.Topic, Partition: m.source.Partition, Offset: m.source.Offset}
 		o.ts, o.source = at, &o.tick
 		return o.user(o.run.StreamTimers[timer], at)
 	})
+	for _, w := range o.windows {
+		if err == nil {
+			err = w.expire(w.win.Expiry(o.time.time))
+		}
+	}
+	return err
 }
 
 func (o *customOperator) processed(int64) error { return o.run.Process(&o.call) }
@@ -195,6 +219,16 @@ func (t *CustomTask) Store(name string) *CustomRows {
 	for i := range t.o.stores {
 		if spec := &t.o.stores[i]; spec.Name == name {
 			return &CustomRows{rows: t.o.c.rows(spec), o: t.o}
+		}
+	}
+	return nil
+}
+
+// Windows is the store of that name, whose keys have windows; nil if the step has none.
+func (t *CustomTask) Windows(name string) *CustomWindows {
+	for _, w := range t.o.windows {
+		if w.spec.Name == name {
+			return w
 		}
 	}
 	return nil

@@ -57,26 +57,30 @@ func (r *CustomRows) Delete(key *Datum) {
 	}
 }
 
-// key encodes a key; nil: there is nothing to do.
-func (r *CustomRows) key(key *Datum) []byte {
-	if r.o.err != nil {
+func (r *CustomRows) key(key *Datum) []byte { return r.o.storeKey(r.rows.spec, key) }
+
+func (r *CustomRows) failed(err error) { r.o.storeFailed(err) }
+
+// storeKey encodes a key of a store; nil: there is nothing to do.
+func (o *customOperator) storeKey(spec *StoreSpec, key *Datum) []byte {
+	if o.err != nil {
 		return nil
 	}
 	k := datum(*key)
 	if k.null {
-		r.failed(fault{fmt.Errorf("store %s: the key is null", r.rows.spec.Name)})
+		o.storeFailed(fault{fmt.Errorf("store %s: the key is null", spec.Name)})
 		return nil
 	}
-	if err := k.encode(r.rows.spec.Key, &r.o.c.p.slabs); err != nil {
-		r.failed(fault{fmt.Errorf("store %s: key: %w", r.rows.spec.Name, err)})
+	if err := k.encode(spec.Key, &o.c.p.slabs); err != nil {
+		o.storeFailed(fault{fmt.Errorf("store %s: key: %w", spec.Name, err)})
 		return nil
 	}
 	return k.raw
 }
 
-func (r *CustomRows) failed(err error) {
-	if r.o.err == nil {
-		r.o.err = err
+func (o *customOperator) storeFailed(err error) {
+	if o.err == nil {
+		o.err = err
 	}
 }
 

@@ -79,7 +79,7 @@ func (o *dedupeOperator) identify(p *Processor, m *message) error {
 	if o.by == nil {
 		return nil
 	}
-	v, err := p.eval.run(o.by, m, nil)
+	v, err := p.eval.boxed(o.by, m)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,15 @@ func (x *evaluator) interpret(e *expression, m *message, acc *datum) (any, error
 	return v, nil
 }
 
+// boxed evaluates e and gives what an expression gives, of a function too.
+func (x *evaluator) boxed(e *expression, m *message) (any, error) {
+	v, err := x.run(e, m, nil)
+	if d, ok := v.(*datum); ok && err == nil {
+		return d.boxed(e.typ.format)
+	}
+	return v, err
+}
+
 // fill sets only the names that e reads: putting a value into an interface costs an allocation.
 func (x *evaluator) fill(e *expression, m *message, acc *datum) (err error) {
 	if e.uses&usesValue != 0 {

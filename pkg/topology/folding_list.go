@@ -172,7 +172,7 @@ func (f *folding) ranked(m *message) (datum, bool, error) {
 		var err error
 		switch {
 		case e != nil:
-			entry[i], err = f.p.eval.run(e, m, nil)
+			entry[i], err = f.p.eval.boxed(e, m)
 		case i == entryOut:
 			entry[i], err = m.value.boxed(s.input)
 		}

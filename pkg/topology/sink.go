@@ -165,7 +165,7 @@ func (o *sinkOperator) withHeaders(m *message) ([]kgo.RecordHeader, error) {
 		}
 	}
 	for _, h := range o.headers {
-		v, err := o.x.run(h.value, m, nil)
+		v, err := o.x.boxed(h.value, m)
 		if err != nil {
 			return nil, fmt.Errorf("header %s: %w", h.name, err)
 		}

@@ -9,7 +9,7 @@ import (
 //
 //	c                                      the clock: stream time, and the end up to which results were sent on
 //	r <start 8> <key>                      tumbling and hopping windows: in order of time
-//	k <length 4> <key> <end 8> <start 8>   sessions: those of a key together, in order of time
+//	k <length 4> <key> <end 8> <start 8>   sessions, and windows of custom steps: those of a key together, in order of time
 //	k <length 4> <key> <start 8>           sliding windows
 //	t <end 8> <key> <start 8>              an entry for each row of k, in order of time; its value is empty
 const (
@@ -23,7 +23,10 @@ const (
 var ClockKey = []byte{clockRow}
 
 // ByKey tells whether the rows of a key are together; else those of a time are.
-func (s Spec) ByKey() bool { return s.Kind == Sliding || s.Kind == Session }
+func (s Spec) ByKey() bool { return s.Kind == Sliding || s.bothBounds() }
+
+// bothBounds tells whether keys have the end of a window, too: it does not follow from the start.
+func (s Spec) bothBounds() bool { return s.Kind == Session || s.Kind == Custom }
 
 // AppendRow appends the key of a window's row.
 func (s Spec) AppendRow(b, key []byte, w Bounds) []byte {
@@ -32,7 +35,7 @@ func (s Spec) AppendRow(b, key []byte, w Bounds) []byte {
 		return append(b, key...)
 	}
 	b = AppendKeyRows(b, key)
-	if s.Kind == Session {
+	if s.bothBounds() {
 		b = binary.BigEndian.AppendUint64(b, uint64(w.End))
 	}
 	return binary.BigEndian.AppendUint64(b, uint64(w.Start))
@@ -52,7 +55,7 @@ func (s Spec) Rows(key []byte, from, to int64) (first, behind []byte) {
 		return AppendFromStart(nil, from), AppendFromStart(nil, to)
 	case key == nil:
 		return []byte{keyRow}, []byte{keyRow + 1}
-	case s.Kind == Session: // in order of the end, which is not before the start
+	case s.bothBounds(): // in order of the end, which is not before the start
 		return binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), uint64(from)), binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), math.MaxUint64)
 	default:
 		return binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), uint64(from)), binary.BigEndian.AppendUint64(AppendKeyRows(nil, key), uint64(to))
@@ -101,7 +104,7 @@ func (s Spec) ParseRow(row []byte) (key []byte, w Bounds, ok bool) {
 	switch {
 	case s.Kind == Sliding && n == tail+bound:
 		w.End = s.End(w.Start)
-	case s.Kind == Session && n == tail+2*bound:
+	case s.bothBounds() && n == tail+2*bound:
 		w.End = int64(binary.BigEndian.Uint64(row[tail:]))
 	default:
 		return nil, w, false
@@ -116,7 +119,7 @@ func Result(row []byte) bool { return len(row) > 0 && (row[0] == timeRow || row[
 // end and the start.
 func (s Spec) AppendKey(b, key []byte, w Bounds) []byte {
 	b = append(b, key...)
-	if s.Kind == Session {
+	if s.bothBounds() {
 		b = binary.BigEndian.AppendUint64(b, uint64(w.End))
 	}
 	return binary.BigEndian.AppendUint64(b, uint64(w.Start))
@@ -124,7 +127,7 @@ func (s Spec) AppendKey(b, key []byte, w Bounds) []byte {
 
 // KeyOverhead is what AppendKey adds to a key, in bytes.
 func (s Spec) KeyOverhead() int {
-	if s.Kind == Session {
+	if s.bothBounds() {
 		return 16
 	}
 	return 8
@@ -137,7 +140,7 @@ func (s Spec) ParseKey(b []byte) (key []byte, w Bounds, ok bool) {
 		return nil, w, false
 	}
 	w.Start = int64(binary.BigEndian.Uint64(b[len(b)-8:]))
-	if s.Kind == Session {
+	if s.bothBounds() {
 		w.End = int64(binary.BigEndian.Uint64(b[n:]))
 	} else {
 		w.End = s.End(w.Start)

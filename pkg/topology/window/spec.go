@@ -15,14 +15,15 @@ const (
 	Hopping
 	Sliding
 	Session
+	Custom // of whatever bounds; a row's key has both
 )
 
-var kindNames = []string{"tumbling", "hopping", "sliding", "session"}
+var kindNames = []string{"tumbling", "hopping", "sliding", "session", "custom"}
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Names are those of all kinds.
-func Names() []string { return append([]string(nil), kindNames...) }
+// Names are those of the kinds that aggregates have.
+func Names() []string { return append([]string(nil), kindNames[:Custom]...) }
 
 // Spec defines windows.
 type Spec struct {
@@ -34,6 +35,9 @@ type Spec struct {
 }
 
 func (s Spec) String() string {
+	if s.Kind == Custom {
+		return s.Kind.String()
+	}
 	text := s.Kind.String() + " " + ms(s.Size)
 	if s.Kind == Hopping {
 		text += " every " + ms(s.Advance)
