@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -131,11 +132,18 @@ func (c *Client) request(ctx context.Context, method, url string, body []byte) (
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("%w: %s", ErrNotRunning, c.dir)
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("this user may not ask the instance of %s: ask as the user that runs it, or as root: %w", c.dir, fs.ErrPermission)
+		}
+		var slow net.Error
+		if errors.As(err, &slow) && slow.Timeout() {
+			return nil, fmt.Errorf("the instance of %s does not answer within %s: it hangs, or this host is overloaded: %w", c.dir, c.http.Timeout, os.ErrDeadlineExceeded)
 		}
 		return nil, fmt.Errorf("ask the instance of %s: %w", c.dir, err)
 	}

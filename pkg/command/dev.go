@@ -144,17 +144,17 @@ func (d *devCommand) openLog() (func(), error) {
 // stoppable is a context that ends at the second signal; stop is closed at the first one. The caller must call done.
 func (e *env) stoppable(parent context.Context) (ctx context.Context, stop <-chan struct{}, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	first, ended := make(chan struct{}), make(chan struct{})
+	signals, first, ended := e.caught(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
-		case <-e.signals:
+		case <-signals:
 			close(first)
 		case <-ctx.Done():
 			return
 		}
 		select {
-		case <-e.signals:
+		case <-signals:
 			cancel(errInterrupted)
 		case <-ctx.Done():
 		}

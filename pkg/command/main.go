@@ -26,12 +26,11 @@ var version string
 func Main(b Binary) {
 	version = b.Version
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	os.Exit(execute(os.Args[1:], &env{
 		name: b.Name, program: b.Program,
 		out: os.Stdout, errOut: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
 		in: os.Stdin, asks: isatty.IsTerminal(os.Stdin.Fd()),
-		lookup: os.LookupEnv, environ: os.Environ, signals: signals, exit: os.Exit, patience: 15 * time.Second,
+		lookup: os.LookupEnv, environ: os.Environ, signals: signals, catch: func() { signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT) }, exit: os.Exit, patience: 15 * time.Second,
 		serviceAccount: serviceAccountDir,
 	}))
 }

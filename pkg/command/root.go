@@ -24,10 +24,11 @@ type env struct {
 	in          io.Reader
 	asks        bool // somebody can answer at in
 	lookup      func(string) (string, bool)
-	environ     func() []string // all variables, as NAME=VALUE
-	signals     <-chan os.Signal
-	exit        func(code int) // ends the process at once
-	patience    time.Duration  // with Kafka, of commands
+	environ     func() []string  // all variables, as NAME=VALUE
+	signals     <-chan os.Signal // once they are caught
+	catch       func()           // makes them come; nil: they do. Until then they end the process
+	exit        func(code int)   // ends the process at once
+	patience    time.Duration    // with Kafka, of commands
 	// serviceAccount is the directory with the credentials of a pod for its Kubernetes.
 	serviceAccount string
 }
@@ -142,19 +143,33 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// interruptible is a context that ends at the first signal. The caller must call stop.
+// caught are the signals, of which none ends the process any more: only for commands that listen.
+func (e *env) caught() <-chan os.Signal {
+	if e.catch != nil {
+		e.catch()
+	}
+	return e.signals
+}
+
+// interruptible is a context that ends at the first signal; a second one ends the process. The caller must call stop.
 func (e *env) interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	done := make(chan struct{})
+	signals, stopped, done := e.caught(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		select {
-		case <-e.signals:
-			cancel(errInterrupted)
-		case <-ctx.Done():
+		for first := true; ; first = false {
+			select {
+			case <-signals:
+				if !first {
+					e.exit(exitInterrupted)
+				}
+				cancel(errInterrupted)
+			case <-stopped:
+				return
+			}
 		}
 	}()
-	return ctx, func() { cancel(nil); <-done }
+	return ctx, func() { cancel(nil); close(stopped); <-done }
 }
 
 // output is the value of -o.

@@ -32,6 +32,7 @@ The exit code says why it ended: see streamworker exit-codes.`,
 			if err != nil {
 				return err
 			}
+			e.caught() // those that come while it starts count, too
 			return serve(cmd.Context(), e, cfg)
 		},
 	}

@@ -1,7 +1,11 @@
 package command
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -30,4 +34,37 @@ func TestSignalPolicy(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A command that does not listen to signals is ended by them: it must not catch any.
+func TestSignalsAreCaughtToBeHeard(t *testing.T) {
+	good := write(t, "words.yaml", words)
+	for line, want := range map[string]bool{
+		"topology " + good: false, "test " + good: false, "test --input - " + good: false, "config check -c " + good: false, "simulate /nowhere": false,
+		"probe live --state-dir /nowhere": false, "version": false,
+		"status --state-dir /nowhere": true, "query --state-dir /nowhere": true, "leave --state-dir /nowhere": true, "stop --state-dir /nowhere": true, "reset": true,
+	} {
+		caught := false
+		execute(strings.Fields(line), &env{out: io.Discard, errOut: io.Discard, in: strings.NewReader(""), lookup: os.LookupEnv, catch: func() { caught = true }})
+		if caught != want {
+			t.Errorf("%s: signals are caught: %t, want %t", line, caught, want)
+		}
+	}
+}
+
+// The first signal ends the context, the second one the process.
+func TestInterruptible(t *testing.T) {
+	signals, exited := make(chan os.Signal), make(chan int)
+	e := &env{signals: signals, exit: func(code int) { exited <- code }}
+	ctx, stop := e.interruptible(t.Context())
+	signals <- os.Interrupt
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
+		t.Error(cause)
+	}
+	signals <- os.Interrupt
+	if code := <-exited; code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+	stop()
 }

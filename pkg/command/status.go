@@ -119,6 +119,9 @@ func (s statusCommand) open(ctx context.Context, p *place) (source, error) {
 			return l, nil
 		}
 		l.close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if !errors.Is(err, admin.ErrNotRunning) || len(p.brokers) == 0 {
 			return nil, fmt.Errorf("%w; from anywhere: streamworker status --brokers ADDRESS --app NAME", err)
 		}

@@ -39,7 +39,7 @@ func newSupervisor(e *env, inst *instance.Instance, cfg *config.Config, log *slo
 
 // run returns when the instance has ended.
 func (s *supervisor) run(ended <-chan error) error {
-	look := time.NewTicker(s.notify.interval())
+	signals, look := s.env.caught(), time.NewTicker(s.notify.interval())
 	defer look.Stop()
 	for {
 		select {
@@ -49,7 +49,7 @@ func (s *supervisor) run(ended <-chan error) error {
 				return nil // stopped as asked: no leave that somebody ordered
 			}
 			return err
-		case sig := <-s.env.signals:
+		case sig := <-signals:
 			s.log.Info("signal", "signal", sig.String())
 			s.stop(s.policy.next(sig), sig.String())
 		case o := <-s.orders:
