@@ -42,7 +42,7 @@ streams:
     steps: [{count: {store: counts}}, {to: {topic: out, value: int}}]
 `, kafka.ListenAddrs()[0])
 	p := start(t, write(t, "app.yaml", config), "a")
-	line := regexp.MustCompile(`msg="serving metrics and health".* address=(\S+)`)
+	line := regexp.MustCompile(`msg="serving metrics and health" app=\S+ instance=\S+ component=admin address=(\S+)`)
 	await(t, "the address", func() bool { return line.MatchString(p.log.String()) })
 	address := "http://" + line.FindStringSubmatch(p.log.String())[1]
 

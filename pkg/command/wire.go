@@ -32,6 +32,7 @@ func serve(ctx context.Context, e *env, cfg *config.Config) error {
 	}
 	metrics := telemetry.New(thisBuild().Version)
 	inst := instance.New(cfg, instance.Options{Logger: log, Events: metrics.Events(), PaceCollector: true})
+	log = log.With("app", cfg.App, "instance", inst.ID()) // as the instance's own lines have it
 	stopTraces, err := startTraces(ctx, e, cfg, inst, log)
 	if err != nil {
 		return err
