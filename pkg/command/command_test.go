@@ -60,7 +60,7 @@ func TestMistakes(t *testing.T) {
 		{"leave", exitUsage, "-c FILE or --state-dir DIR"},
 		{"leave --state-dir /nowhere", exitNotRunning, "no instance is running"},
 		{"leave --brokers x:1 --app words", exitUsage, "--instance ID or --selector"},
-		{"leave --state-dir /nowhere --instance a", exitUsage, "go through Kafka"},
+		{"leave --state-dir /nowhere --instance a", exitUsage, "are found by Kafka"},
 		{"leave --state-dir /nowhere --instance a --selector b=c", exitUsage, "exclude each other"},
 		{"leave --state-dir /nowhere --selector pool", exitUsage, "want label=value"},
 		{"leave --state-dir /nowhere --timeout 0s", exitUsage, "--now"},

@@ -71,7 +71,7 @@ func (p *place) resolve(e *env, remote bool) (*place, error) {
 	case p.app != "" && !canAsk:
 		return nil, usageError{errors.New("--app needs Kafka's address too: --brokers ADDRESS, or STREAMWORKER_KAFKA_BROKERS")}
 	case remote && !canAsk:
-		return nil, usageError{errors.New("--instance and --selector go through Kafka: give --brokers ADDRESS --app NAME, or -c FILE")}
+		return nil, usageError{errors.New("instances by id or label are found by Kafka: give --brokers ADDRESS --app NAME, or -c FILE")}
 	case asked || remote:
 		r.stateDir = ""
 	case r.stateDir == "":
