@@ -74,7 +74,8 @@ type instance interface {
 	restored() (records int64, took time.Duration, err error)
 	// learned is how many records it has read of changelogs to come close to their ends before it was given the tasks,
 	// and when it was there. An instance that was given them before it had their state was there when it had restored them.
-	learned() (records int64, at time.Time, err error)
+	// What it said before since does not count.
+	learned(since time.Time) (records int64, at time.Time, err error)
 	// leave makes the instance give its tasks to the others and end, and waits until it has. It returns how many
 	// tasks it had.
 	leave(ctx context.Context) (tasks int, err error)

@@ -45,7 +45,7 @@ func joinOne(ctx context.Context, s *scene) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, warm, err := i.learned()
+	records, warm, err := i.learned(began)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +88,19 @@ func (p *process) track(ctx context.Context) *track {
 		}
 	}()
 	return t
+}
+
+// load is how many CPU seconds were used a second in the last so much time.
+func (t *track) load(over time.Duration) float64 {
+	if len(t.all) == 0 {
+		return 0
+	}
+	last := t.all[len(t.all)-1]
+	first := t.until(last.at.Add(-over))
+	if took := last.at.Sub(first.at).Seconds(); took > 0 {
+		return (last.cpu - first.cpu) / took
+	}
+	return 0
 }
 
 // until is what was used at a time: as it was first seen from then on, or seen last.

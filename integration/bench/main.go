@@ -44,6 +44,7 @@ var workloads = []struct {
 	{"startup", (*bench).startup},
 	{"join", (*bench).join},
 	{"scalein", (*bench).scaleIn},
+	{"learn", (*bench).learn},
 	{"floor", (*bench).floor},
 	{"assign", (*bench).growth},
 }

@@ -104,23 +104,23 @@ func (i peerInstance) processed(ctx context.Context) error {
 }
 
 func (i peerInstance) restored() (records int64, took time.Duration, err error) {
-	records, took, _, err = i.read("restored")
+	records, took, _, err = i.read("restored", time.Time{})
 	return records, took, err
 }
 
 // learned is of warm-up tasks; where it had none, its tasks were moved to it before their state was there.
-func (i peerInstance) learned() (int64, time.Time, error) {
+func (i peerInstance) learned(since time.Time) (int64, time.Time, error) {
 	for _, how := range []string{"learned", "restored"} {
-		if records, _, at, err := i.read(how); err != nil || !at.IsZero() {
+		if records, _, at, err := i.read(how, since); err != nil || !at.IsZero() {
 			return records, at, err
 		}
 	}
 	return 0, time.Time{}, fmt.Errorf("%s has not said that it read any changelog: %s", i.name, i.tail())
 }
 
-// read adds up what it said about changelogs, and tells when it did so last; zero: it has not.
-func (i peerInstance) read(how string) (records int64, took time.Duration, at time.Time, err error) {
-	for _, l := range i.matching(how + " records=") {
+// read adds up what it has said about changelogs since then, and tells when it did so last; zero: it has not.
+func (i peerInstance) read(how string, since time.Time) (records int64, took time.Duration, at time.Time, err error) {
+	for _, l := range i.matchingSince(how+" records=", since) {
 		var n, ms int64
 		if _, err := fmt.Sscanf(l.text, how+" records=%d ms=%d", &n, &ms); err != nil {
 			return 0, 0, at, fmt.Errorf("line %q: %w", l.text, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,6 +128,11 @@ func (p *process) matching(text string) []line {
 		}
 	}
 	return found
+}
+
+// matchingSince are those of matching that were read at or after a time.
+func (p *process) matchingSince(text string, since time.Time) []line {
+	return slices.DeleteFunc(p.matching(text), func(l line) bool { return l.at.Before(since) })
 }
 
 // stopSignal asks for an orderly end.

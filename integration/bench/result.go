@@ -70,6 +70,12 @@ var (
 	learnCPU    = figure{"learn_cpu_s", "CPU seconds until its state is warm", false}
 	learnPerSec = figure{"learn_records_per_s", "records restored per second until then", true}
 	learnPerCPU = figure{"learn_records_per_cpu_s", "records restored per CPU second until then", true}
+
+	besidePerCPU = figure{"beside_records_per_cpu_s", "records restored per CPU second, less that of the load", true}
+	besidePerSec = figure{"beside_records_per_s", "records restored per second", true}
+	besideTime   = figure{"beside_s", "seconds from the leave until they are restored", false}
+	besideCPU    = figure{"beside_cpu_s", "CPU seconds until then, less those of the load", false}
+	loadCPU      = figure{"load_cpu_percent", "CPU of its half of the load alone, before, % of a core", false}
 )
 
 // compared are the figures of each workload that are shown; the first one decides which variant is a side's best.
@@ -83,6 +89,7 @@ var compared = map[string][]figure{
 	"startup":  {startTime, startCPU, idleMemory, idleCPU},
 	"join":     {stall, stallMedian, slowest, stallBefore, joinTime, joinCPU, learnTime, learnCPU, learnPerSec, learnPerCPU, peakMemory},
 	"scalein":  {stall, stallMedian, slowest, stallBefore, leaveTime},
+	"learn":    {besidePerCPU, besidePerSec, besideTime, besideCPU, loadCPU, stall, slowest, stallBefore, peakMemory},
 	"floor":    {perCPU, perSecond, cpuTime, peakMemory},
 }
 

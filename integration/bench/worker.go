@@ -136,7 +136,7 @@ func (i workerInstance) reaches(ctx context.Context, address, metric string, lea
 // restored adds the tasks' records up. The time is from where the instance begins to join the group, which is a part of
 // it, to the last task that is restored.
 func (i workerInstance) restored() (records int64, took time.Duration, err error) {
-	records, ended, err := i.learned()
+	records, ended, err := i.learned(time.Time{})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -148,8 +148,8 @@ func (i workerInstance) restored() (records int64, took time.Duration, err error
 }
 
 // learned counts a task when it is taken, which comes right after it was learned.
-func (i workerInstance) learned() (records int64, at time.Time, err error) {
-	for _, l := range i.matching(`"msg":"restored"`) {
+func (i workerInstance) learned(since time.Time) (records int64, at time.Time, err error) {
+	for _, l := range i.matchingSince(`"msg":"restored"`, since) {
 		var task struct {
 			Records int64 `json:"records"`
 		}

@@ -62,4 +62,7 @@
 // offset and headers (the last value of each name), and acc in a reduce. Behind a repartition topic, topic, partition and offset are
 // those of that topic. Null is nil. What is read out of JSON has no type until it is there: it may go wherever its value
 // turns out to fit, and a sum of it is a float unless int() is around it.
+//
+// What is common is evaluated by closures that do just what the library does (native.go), over fields of JSON too (native_json.go).
+// Where nothing else of a record's value is looked at, it is checked as a whole, but only these fields are decoded (fields.go).
 package topology
