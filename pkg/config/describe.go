@@ -20,7 +20,7 @@ var descriptions = map[string]description{
 	"instance_id": {Kind: "name", Default: "host name and 8 random hex digits, new at each start", Meaning: "the instance's own id, unique in the application. Not Kafka's `group.instance.id`: membership is dynamic"},
 	"labels":      {Default: none, Meaning: "`name: value`, for `leave --selector`. No `=`, `,` or white space"},
 	"capacity":    {Meaning: "share of the tasks relative to other instances"},
-	"rack":        {Default: none, Meaning: "travels in the report; no policy looks at it yet"},
+	"rack":        {Default: none, Meaning: "where the instance is: a zone, a room, a host of virtual machines. Give it to all instances or to none; see [operations.md](operations.md#racks)"},
 	"guarantee": {Meaning: "see [semantics.md](semantics.md). Under `exactly_once` give each instance a fixed `instance_id`: it names the transactional producer, " +
 		"and a restart ends at once what its former self has left open"},
 	"threads": {Default: "GOMAXPROCS (the cores)", Meaning: "tasks that compute at one time; learners and standbys share half as many, at least one"},

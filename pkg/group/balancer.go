@@ -18,7 +18,8 @@ type leader struct {
 	subs   []Subtopology
 	tasks  []assign.Task
 	policy assign.Policy
-	limit  int // bytes of the group's record
+	racks  func(topic string, partition int32) []string // nil: not known
+	limit  int                                          // bytes of the group's record
 	logger *slog.Logger
 }
 
@@ -52,6 +53,9 @@ func (l *leader) plan(generation int32, members []kmsg.JoinGroupResponseMember) 
 	}
 	for _, c := range assign.Conflicts(in) {
 		l.logger.Warn(c.String(), "generation", generation)
+	}
+	if l.racks != nil {
+		in.Tasks = racksOf(l.tasks, l.subs, l.racks)
 	}
 	out, saved, size := fit(l.limit, l.group, l.subs, in, record)
 	l.logSaving(generation, saved, size)

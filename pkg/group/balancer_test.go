@@ -90,6 +90,34 @@ func TestLeaderAndUnreadableMembers(t *testing.T) {
 	}
 }
 
+// Each task goes to the member in whose rack all its input is.
+func TestLeaderKnowsRacks(t *testing.T) {
+	subs := []Subtopology{{ID: 0, Topics: []string{"clicks", "users"}, Partitions: 4, Stateful: true}}
+	var log strings.Builder
+	l := newLeader(subs, assign.Policy{BalancingFactor: 2}, &log)
+	l.racks = func(topic string, partition int32) []string {
+		if topic == "users" {
+			return []string{"a", "b"}
+		}
+		return [][]string{{"a"}, {"b"}, {"b"}, {"a"}}[partition]
+	}
+	var members []kmsg.JoinGroupResponseMember
+	for _, rack := range []string{"a", "b"} {
+		m := kmsg.NewJoinGroupResponseMember()
+		m.MemberID, m.ProtocolMetadata = "in-"+rack, encodeSubscription(nil, assign.Report{Instance: rack, Capacity: 1, Rack: rack})
+		members = append(members, m)
+	}
+	as := decodeAll(t, l.plan(1, members))
+	for id, want := range map[string][]assign.TaskID{"in-a": {task(0, 0), task(0, 3)}, "in-b": {task(0, 1), task(0, 2)}} {
+		if got := as[id].plan.Own; !slices.Equal(got, want) {
+			t.Errorf("%s owns %v, want %v", id, got, want)
+		}
+	}
+	if l.tasks[0].Racks != nil {
+		t.Error("the racks of one round stay for the next")
+	}
+}
+
 // The same reports in any order give the same bytes.
 func TestLeaderIsDeterministic(t *testing.T) {
 	subs, in := largeGroup("orders")

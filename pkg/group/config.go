@@ -26,6 +26,10 @@ type Config struct {
 	Subtopologies []Subtopology
 	Policy        assign.Policy
 
+	// InputRacks, if set, tells which racks have replicas of a partition, in order; none: not known. It is called when this
+	// member leads a round, and must return at once.
+	InputRacks func(topic string, partition int32) []string
+
 	Coordinator *Coordinator // of the same group; stays open when Run ends
 
 	// FormerMemberFile keeps the member id, so that a restart can remove its former self from the group;

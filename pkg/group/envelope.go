@@ -35,6 +35,27 @@ func tasksOf(subs []Subtopology) []assign.Task {
 	return out
 }
 
+// racksOf sets the racks that have replicas of all input partitions of each task, asking which those of a partition are.
+func racksOf(tasks []assign.Task, subs []Subtopology, of func(topic string, partition int32) []string) []assign.Task {
+	topics := make(map[int32][]string, len(subs))
+	for _, s := range subs {
+		topics[s.ID] = s.Topics
+	}
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		t := &tasks[i]
+		for n, topic := range topics[t.ID.Subtopology] {
+			racks := of(topic, t.ID.Partition)
+			if n == 0 {
+				t.Racks = racks
+				continue
+			}
+			t.Racks = slices.DeleteFunc(slices.Clone(t.Racks), func(rack string) bool { return !slices.Contains(racks, rack) })
+		}
+	}
+	return tasks
+}
+
 // topicsOf lists the topics of all subtopologies, in order, each once.
 func topicsOf(subs []Subtopology) []string {
 	var out []string

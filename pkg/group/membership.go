@@ -90,6 +90,7 @@ func NewMembership(cfg Config, h Handler) (*Membership, error) {
 			subs:   cfg.Subtopologies,
 			tasks:  tasksOf(cfg.Subtopologies),
 			policy: cfg.Policy,
+			racks:  cfg.InputRacks,
 			limit:  recordLimit,
 			logger: cfg.Logger,
 		},

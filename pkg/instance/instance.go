@@ -70,6 +70,7 @@ type parts struct {
 	manager      *tasks.Manager
 	bus          *control.Bus
 	evolution    *evolution
+	racks        *inputRacks // nil: this instance does not know its own
 	leave        *leave.Controller
 	journal      *leave.Journal
 
@@ -223,6 +224,13 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 	if err != nil {
 		return nil, err
 	}
+	if c.Rack != "" {
+		p.racks = &inputRacks{admin: p.clients.admin, log: i.log}
+		for _, s := range lay.group {
+			p.racks.topics = append(p.racks.topics, s.Topics...)
+		}
+		p.racks.refresh(ctx)
+	}
 	return p, i.connect(p, lay)
 }
 
@@ -250,11 +258,16 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		Events: logEvents(i.log, tasks.Join(i.recent.events(), i.opts.Events)), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
 	})
+	var racksOf func(topic string, partition int32) []string
+	if p.racks != nil {
+		racksOf = p.racks.of
+	}
 	p.membership, err = group.NewMembership(group.Config{
 		Options: i.kafkaOptions(""), Group: c.Kafka.Group, ClientID: c.Kafka.ClientID + "-" + i.id,
 		Session: c.Kafka.SessionTimeout, Heartbeat: c.Kafka.Heartbeat, RebalanceTimeout: c.Kafka.RebalanceTimeout,
 		Subtopologies: lay.group,
 		Policy:        assign.Policy{BalancingFactor: c.BalancingFactor, MaxLearners: c.Learners.MaxLearners, Standbys: c.Standbys},
+		InputRacks:    racksOf,
 		Coordinator:   p.coord, FormerMemberFile: filepath.Join(c.State.Dir, "member"), Logger: i.log,
 		JoinWaiting: func() { go i.sayHello(p) },
 	}, p.manager)

@@ -75,6 +75,7 @@ func (i *Instance) newClients() (*clients, error) {
 	}{
 		{&c.admin, "-admin", nil},
 		{&c.input, "-input", []kgo.Opt{
+			kgo.Rack(i.cfg.Rack),
 			kgo.FetchMaxWait(inputWait),
 			kgo.FetchMaxBytes(fetchMaxBytes),
 			kgo.FetchMaxPartitionBytes(fetchMaxPartitionBytes),

@@ -78,6 +78,9 @@ func (i *Instance) serve(ctx context.Context, p *parts, fatal <-chan error) erro
 		i.logEnd("control topic", p.bus.Run(helping, controlHandler(i.id, p.journal.Incarnation(), p.leave, p.membership.Rejoin)))
 	})
 	helpers.Go(func() { p.evolution.repeat(helping) })
+	if p.racks != nil {
+		helpers.Go(func() { p.racks.run(helping) })
+	}
 	publishing, stopPublishing := context.WithCancel(helping)
 	defer stopPublishing()
 	published := make(chan struct{})

@@ -338,3 +338,26 @@ func TestCheckRights(t *testing.T) {
 		t.Errorf("got more than what is lacking: %v", err)
 	}
 }
+
+func TestRacks(t *testing.T) {
+	cl := client(t, kgo.SeedBrokers(fake(t, kfake.NumBrokers(2), kfake.SeedTopics(3, "in")).ListenAddrs()...))
+	known, err := topics.Racks(t.Context(), cl, []string{"in"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	brokers, err := kadm.NewClient(cl).ListBrokers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(known["in"]) != 3 {
+		t.Fatalf("racks of partitions: %q", known)
+	}
+	for partition, racks := range known["in"] {
+		if len(racks) != 1 || racks[0] != *brokers[0].Rack { // kfake has all its brokers in one rack
+			t.Errorf("partition %d: %q", partition, racks)
+		}
+	}
+	if _, err := topics.Racks(t.Context(), cl, []string{"in", "out"}); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		t.Errorf("of a topic that is not there: %v", err)
+	}
+}
