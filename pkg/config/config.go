@@ -78,9 +78,10 @@ type State struct {
 // Learners says how tasks are warmed up elsewhere.
 type Learners struct {
 	Mode          LearnerMode
-	AcceptableLag int64 // records behind the changelog's end within which a learner is ready
-	MaxLearners   int   // at work per instance; 0: no bound
-	Bandwidth     int64 // bytes per second for learners and standbys of an instance; 0: no bound
+	AcceptableLag int64         // records behind the changelog's end within which a learner is ready
+	MaxLearners   int           // at work per instance; 0: no bound
+	StuckAfter    time.Duration // without progress a copy is somebody else's to have
+	Bandwidth     int64         // bytes per second for learners and standbys of an instance; 0: no bound
 }
 
 // Admin says where metrics, health and the dashboard are served over TCP, and to whom.

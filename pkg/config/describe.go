@@ -86,6 +86,7 @@ var descriptions = map[string]description{
 	"learners.mode":           {Meaning: "a learner asks for a round as soon as one task is ready, or once all of the instance's learners are: more and smaller rounds, or fewer and larger ones. Each instance follows its own file"},
 	"learners.acceptable_lag": {Meaning: "changelog records behind the end within which a learner is ready. The rest is replayed while the task stands still"},
 	"learners.max_learners":   {Default: "0: " + noBound, Meaning: "learners at work per instance; the rest of a leaver's tasks wait their turn"},
+	"learners.stuck_after":    {Meaning: "a learner or standby that is behind and has not come on for this long, or has failed ten times in a row, is replaced by another instance's if there is one; `status` says why"},
 	"learners.bandwidth": {Default: noBound, Meaning: "share for learners and standbys that are behind. What the stream waits for, a task being taken or restored, is read regardless, " +
 		"and so is what is at its changelog's end"},
 

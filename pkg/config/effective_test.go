@@ -61,6 +61,7 @@ learners:
   mode: eager
   acceptable_lag: 10000
   max_learners: 0
+  stuck_after: 10m
 standbys: 0
 balancing_factor: 2
 scale_down_timeout: 10m

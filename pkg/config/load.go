@@ -329,6 +329,7 @@ func (r *reader) learners(n yamlnode.Node) {
 	l.Mode = LearnerMode(m.Get("mode").Enum(string(Eager), string(Eager), string(Stable)))
 	l.AcceptableLag = m.Get("acceptable_lag").Int(10_000, 1, math.MaxInt64)
 	l.MaxLearners = int(m.Get("max_learners").Int(0, 0, math.MaxInt32))
+	l.StuckAfter = m.Get("stuck_after").Duration(10*time.Minute, 10*time.Second, 7*24*time.Hour)
 	l.Bandwidth = m.Get("bandwidth").Rate(0, 64<<10, tib)
 	m.Done()
 }

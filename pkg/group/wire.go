@@ -24,6 +24,8 @@ const (
 	flagLeaving    = 1 << 0 // of a report
 	flagDeadline   = 1 << 1 // of a report
 	flagSuperseded = 1 << 0 // of a plan
+
+	laterStuck = 1 // of a report: copies that do not come on
 )
 
 // EncodeReport writes a report. Equal reports give equal bytes, whatever the order in their slices.
@@ -58,7 +60,11 @@ func EncodeReport(r assign.Report) []byte {
 	b = appendCopies(b, r.Learning)
 	b = appendTasks(b, r.Ready)
 	b = appendCopies(b, r.Standby)
-	return appendCopies(b, r.Local)
+	b = appendCopies(b, r.Local)
+	if len(r.Stuck) > 0 {
+		b = appendString(append(b, laterStuck), string(appendTasks(nil, r.Stuck)))
+	}
+	return b
 }
 
 // DecodeReport reads what EncodeReport wrote. Its errors wrap ErrForeign, ErrVersion or ErrCorrupt. What
@@ -96,6 +102,11 @@ func DecodeReport(b []byte) (assign.Report, error) {
 	rep.Ready = r.taskSet()
 	rep.Standby = r.copies()
 	rep.Local = r.copies()
+	r.later(func(number uint64, field *reader) {
+		if number == laterStuck {
+			rep.Stuck = field.taskSet()
+		}
+	})
 	if err := r.end(); err != nil {
 		return assign.Report{}, fmt.Errorf("report: %w", err)
 	}
@@ -153,6 +164,23 @@ func (r *reader) flags(known byte) byte {
 		r.fail("unknown flags %#x", f)
 	}
 	return f
+}
+
+// later reads what has come behind the fields that are always there: each is its number, from 1 on and in order, and a text. Numbers
+// that are not known are left unread, so that a build may add some that older ones need not know.
+func (r *reader) later(read func(number uint64, field *reader)) {
+	for last := uint64(0); r.err == nil && len(r.b) > 0; {
+		number := r.uvarint()
+		if number <= last {
+			r.fail("field %d behind field %d", number, last)
+		}
+		last = number
+		field := &reader{b: []byte(r.string()), tasks: r.tasks}
+		read(number, field)
+		if r.tasks = field.tasks; r.err == nil {
+			r.err = field.err
+		}
+	}
 }
 
 // end checks that nothing is left.

@@ -256,7 +256,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		Offsets: offsets{p.coord}, Logs: logs{p.clients.admin}, Group: member,
 		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member, lay.limits) }, Transactions: transactions, Limits: lay.limits,
 		Events: logEvents(i.log, tasks.Join(i.recent.events(), i.opts.Events)), Logger: i.log.With("component", "tasks"),
-		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, Stable: c.Learners.Mode == config.Stable,
+		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, StuckAfter: c.Learners.StuckAfter, Stable: c.Learners.Mode == config.Stable,
 	})
 	var racksOf func(topic string, partition int32) []string
 	if p.racks != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/streamworker/streamworker/pkg/control"
@@ -32,7 +33,8 @@ func (i *Instance) Status() control.Status {
 	s.Member, s.Generation = ts.Member, ts.Generation
 	for _, t := range ts.Tasks {
 		id := t.Task.String()
-		if t.Err != nil {
+		stuck := slices.ContainsFunc(ts.Stuck, func(c handover.StuckCopy) bool { return c.Task == t.Task })
+		if t.Err != nil && !stuck {
 			s.Fail(id, t.Err, t.Failures)
 		}
 		switch {
@@ -51,6 +53,9 @@ func (i *Instance) Status() control.Status {
 				s.Lag[id] = t.Lag
 			}
 		}
+	}
+	for _, c := range ts.Stuck {
+		s.Fail(c.Task.String(), errors.New(c.Reason), max(c.Failures, 1))
 	}
 	for _, t := range ts.Unknown {
 		s.Fail(t.String(), errUnknownTask, 1)

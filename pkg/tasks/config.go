@@ -122,6 +122,7 @@ type Config struct {
 	Threads        int           // tasks that compute at one time; default 1
 	CommitInterval time.Duration // default 100 ms
 	AcceptableLag  int64         // records a ready learner may be behind; default 10,000
+	StuckAfter     time.Duration // without progress a copy counts as stuck; default 10 min
 	Stable         bool          // say ready only when all learners are
 }
 
@@ -134,6 +135,9 @@ func (c *Config) ensureDefaults() {
 	}
 	if c.AcceptableLag <= 0 {
 		c.AcceptableLag = 10_000
+	}
+	if c.StuckAfter <= 0 {
+		c.StuckAfter = 10 * time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

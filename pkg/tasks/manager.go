@@ -48,6 +48,8 @@ type Manager struct {
 	adopted    bool            // a plan has come since the last commit of a stopping instance
 	unknown    []assign.TaskID // the last plan tells to run them, and the topology does not have them
 	lastReport assign.Report
+	stuck      handover.Stuck
+	stuckNow   []handover.StuckCopy
 	upkept     upkeepTimes
 
 	totals totals
@@ -70,6 +72,7 @@ func NewManager(cfg Config) *Manager {
 		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience, recovery: recovery,
 	}
 	m.machine.Stable, m.machine.Racks = cfg.Stable, cfg.Identity.Rack != ""
+	m.stuck.After = cfg.StuckAfter
 	m.status.Store(&Status{At: time.Now()})
 	return m
 }
@@ -283,10 +286,34 @@ func (m *Manager) check() {
 		}
 		s.recover(now, m.recovery)
 	}
+	m.watchCopies(now)
 	m.takeUp(now)
 	m.commitReady()
 	m.upkeep(now)
 	m.publish()
+}
+
+// watchCopies looks which copies do not come on.
+func (m *Manager) watchCopies(now time.Time) {
+	for t, s := range m.slots {
+		if at := m.machine.Task(t); at.Phase.Copies() {
+			c := handover.Copy{Position: -1, Ready: at.Ready, Failures: s.failures, Err: s.err}
+			if s.task != nil && !s.closing {
+				c.Position = s.task.stats.position.Load()
+			}
+			m.stuck.Watch(t, c, now)
+		}
+	}
+	before := m.stuckNow
+	m.stuckNow = m.stuck.At(now, func(t assign.TaskID) bool { return m.machine.Task(t).Phase.Copies() })
+	tasks := make([]assign.TaskID, len(m.stuckNow))
+	for i, c := range m.stuckNow {
+		tasks[i] = c.Task
+		if !slices.ContainsFunc(before, func(b handover.StuckCopy) bool { return b.Task == c.Task }) {
+			m.log.Warn("a copy is stuck", "task", c.Task.String(), "reason", c.Reason)
+		}
+	}
+	m.machine.SetStuck(tasks)
 }
 
 // takeUp goes on with what had to wait.

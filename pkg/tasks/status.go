@@ -21,6 +21,7 @@ type Status struct {
 	Stopping   bool
 	Held       int // tasks owned, being released or being taken
 	Tasks      []TaskStatus
+	Stuck      []handover.StuckCopy
 	Unknown    []assign.TaskID // that the plan tells to run, and this instance's topology does not have
 }
 
@@ -70,7 +71,7 @@ func (m *Manager) publish() {
 	lease, leased := m.machine.Lease()
 	st := &Status{
 		At: time.Now(), Member: lease.Member, Generation: lease.Generation, Leased: leased, Leaving: m.machine.Leaving(), DeadlineMs: m.machine.DeadlineMs(),
-		Drained: m.machine.Drained(), Superseded: m.machine.Superseded(), Stopping: m.stopping, Held: m.machine.Held(), Unknown: m.unknown,
+		Drained: m.machine.Drained(), Superseded: m.machine.Superseded(), Stopping: m.stopping, Held: m.machine.Held(), Stuck: m.stuckNow, Unknown: m.unknown,
 	}
 	for _, t := range sortedTasks(m.slots) {
 		s := m.slots[t]

@@ -15,7 +15,7 @@ import (
 // TestScripts runs testdata: what happens to a group, round by round. Commands:
 //
 //	group [tasks=N] [second=N] [stateless=(T1,T2)] [inputs=(a=T1+T2,b=T3)] [factor=N] [max-learners=N] [standbys=N]
-//	<member> [owned=T1,T2] [releasing=..] [learning=..] [ready=..] [standby=..] [local=..] [capacity=N] [rack=..] [leaving] [instance=..] [started=N]
+//	<member> [owned=T1,T2] [releasing=..] [learning=..] [ready=..] [standby=..] [local=..] [stuck=..] [capacity=N] [rack=..] [leaving] [instance=..] [started=N] [starts=N]
 //
 // sets up a group; member ids are names. Tasks are T1, T2 and so on, those of a second subtopology U1, U2 and so on; inputs says
 // which racks have replicas of the input of which tasks.
@@ -26,7 +26,7 @@ import (
 // lets events happen, then plans one round and prints what each member reported and what it is told.
 // rest plans rounds until the next would change nothing. Events before the round:
 //
-//	joins [capacity=N] | leaves | stays | crashes | ready <tasks> | misses (the round; is removed)
+//	joins [capacity=N] | leaves | stays | crashes | ready <tasks> | stuck [<tasks>] | misses (the round; is removed)
 //
 // and during it:
 //
@@ -145,6 +145,8 @@ func configure(t *testing.T, r *Report, args []string) {
 			r.Standby, r.Ready = copies(), taskIDs(t, value)
 		case "local":
 			r.Local = copies()
+		case "stuck":
+			r.Stuck = taskIDs(t, value)
 		case "capacity":
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -157,12 +159,16 @@ func configure(t *testing.T, r *Report, args []string) {
 			r.Leaving = true
 		case "instance":
 			r.Instance = value
-		case "started":
+		case "started", "starts":
 			n, err := strconv.Atoi(value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Incarnation.StartMs = int64(n)
+			if key == "starts" {
+				r.Incarnation.Starts = uint32(n)
+			} else {
+				r.Incarnation.StartMs = int64(n)
+			}
 		default:
 			t.Fatalf("unknown argument %s", a)
 		}
@@ -197,6 +203,10 @@ func (c *cluster) events(t *testing.T, d *datadriven.TestData) faults {
 			delete(c.members, name)
 		case "ready":
 			m.Ready = append(m.Ready, taskIDs(t, strings.Join(f[2:], ","))...)
+		case "stuck":
+			if m.Stuck = nil; len(f) > 2 {
+				m.Stuck = taskIDs(t, strings.Join(f[2:], ","))
+			}
 		case "loses-plan", "commit-refused", "commit-unanswered":
 			during[name] = event
 		default:
@@ -319,6 +329,7 @@ func claims(r *Report) string {
 	copies("learning", r.Learning)
 	copies("standby", r.Standby)
 	copies("local", r.Local)
+	b.tasks("stuck", r.Stuck)
 	if r.Leaving {
 		b = append(b, "leaving")
 	}

@@ -53,7 +53,12 @@ func (g *group) evenTotals(s *stock) {
 		if !g.apart(from, 0, to, 0) {
 			return
 		}
-		g.give(s, s.choose(from, to), from, to)
+		t := s.choose(from, to)
+		if t == none {
+			high.remove(from) // until another round
+			continue
+		}
+		g.give(s, t, from, to)
 		high.fix(from)
 		high.fix(to)
 		if s.left[from] == 0 {
@@ -91,21 +96,24 @@ func (g *group) evenClass(s *stock, class int32) {
 		if from == none || !g.apartOf(count, from, 0, to, 0) {
 			return
 		}
-		back := none
+		t, back := s.best(class, from, to), none
+		if t == none {
+			return
+		}
 		if g.apart(to, 1, from, -1) {
 			if back = g.exchange(s, class, from, to); back == none {
 				return
 			}
 		}
-		g.give(s, s.best(class, from, to), from, to)
+		g.give(s, t, from, to)
 		if back != none {
-			g.give(s, s.best(back, to, from), to, from)
+			g.give(s, back, to, from)
 		}
 	}
 }
 
-// exchange is the class of which a task best goes back when one of the given class goes from one member to another, none
-// if that would not make classes more even.
+// exchange is the task of another class that best goes back when one of the given class goes from one member to another, none
+// if none would make classes more even.
 func (g *group) exchange(s *stock, class, from, to int32) int32 {
 	// The change of the sum of count²/capacity, times both capacities.
 	change := func(class, from, to int32) int64 {
@@ -118,7 +126,9 @@ func (g *group) exchange(s *stock, class, from, to int32) int32 {
 		}
 		if sh := s.shelves[c][to]; sh != nil && sh.left > 0 {
 			if d := change(int32(c), to, from); d < least {
-				back, least = int32(c), d
+				if t := s.best(int32(c), to, from); t != none {
+					back, least = t, d
+				}
 			}
 		}
 	}

@@ -124,11 +124,11 @@ func (g *group) apartOf(of []int64, high int32, addHigh int64, low int32, addLow
 func (g *group) leastLoaded(t int32) int32 {
 	best := none
 	if g.classes > 1 {
-		below := func(m int32) bool { return g.of[m]*g.capacity < g.total*g.members[m].capacity }
+		below := func(m int32) bool { return g.of[m]*g.capacity < g.total*g.members[m].capacity && !g.shuns(t, m) }
 		best = g.best(g.rankClass(g.tasks[t].class), below, g.fewer, g.fits(t))
 	}
 	if best == none {
-		best = g.lightest(anyone, g.fits(t))
+		best = g.lightest(g.welcome(t), g.fits(t))
 	}
 	return best
 }

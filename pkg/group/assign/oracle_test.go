@@ -201,6 +201,11 @@ func (o *oracle) task(t Task) {
 		o.fail("%s has standbys %v", t.ID, w.standby)
 	}
 	o.warm(t, w, unready)
+	for _, m := range slices.Concat(w.learn, w.standby) {
+		if o.shuns(o.byID[m], t.ID) {
+			o.fail("%s: its copy is stuck on %s, which is to keep it", t.ID, m)
+		}
+	}
 	holder, releasing := o.holder(t.ID)
 	taker := o.taker(t.ID, holder)
 	switch {
@@ -218,6 +223,17 @@ func (o *oracle) task(t Task) {
 	}
 }
 
+// shuns reports whether the task's copy is stuck on the member, but not on all that stay.
+func (o *oracle) shuns(m *Member, id TaskID) bool {
+	stuck := func(m *Member) bool { return slices.Contains(m.Stuck, id) && !isReady(m, id) }
+	for _, other := range o.byID {
+		if o.stays(other) && !stuck(other) {
+			return stuck(m)
+		}
+	}
+	return false
+}
+
 // warm checks that a standby that is ready stays, although it is in the rack of its task, until one in another rack is ready.
 func (o *oracle) warm(t Task, w told, unready int) {
 	if len(w.own) != 1 || len(w.learn) > 0 || !o.racks() || len(w.standby) == 0 || unready == 0 || len(w.standby) >= o.in.Policy.Standbys+unready {
@@ -225,7 +241,7 @@ func (o *oracle) warm(t Task, w told, unready int) {
 	}
 	home := o.byID[w.own[0]]
 	for _, m := range o.sorted() {
-		if m != home && o.stays(m) && m.Rack == home.Rack && isReady(m, t.ID) && has(m.Standby, t.ID) && !has(m.Learning, t.ID) && !slices.Contains(w.standby, m.ID) {
+		if m != home && !o.shuns(m, t.ID) && o.stays(m) && m.Rack == home.Rack && isReady(m, t.ID) && has(m.Standby, t.ID) && !has(m.Learning, t.ID) && !slices.Contains(w.standby, m.ID) {
 			o.fail("%s: the standby on %s is ready and given up for %v", t.ID, m.ID, w.standby)
 		}
 	}
@@ -321,7 +337,7 @@ func (o *oracle) unclaimed(t Task, w told) {
 	}
 	for i := range o.in.Members {
 		m := &o.in.Members[i]
-		if !o.superseded(m) && rank(m) > rank(to) {
+		if !o.superseded(m) && !o.shuns(m, t.ID) && rank(m) > rank(to) {
 			o.fail("rule 4: %s goes to %s, a better copy is on %s", t.ID, to.ID, m.ID)
 		}
 	}

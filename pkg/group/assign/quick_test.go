@@ -154,7 +154,7 @@ func standbysWrong(o *oracle, in Input) string {
 				holders = append(holders, m)
 			case has(m.Standby, t.ID):
 				holders, standbys = append(holders, m), append(standbys, m)
-			case o.stays(m):
+			case o.stays(m) && !o.shuns(m, t.ID):
 				free = append(free, m)
 			}
 		}
@@ -272,7 +272,7 @@ func randomInput(r *rand.Rand) Input {
 		}
 		in.Members = append(in.Members, x)
 	}
-	wild := r.Intn(3) == 0
+	wild, stuck := r.Intn(3) == 0, r.Intn(4) == 0
 	for _, t := range in.Tasks {
 		pick := func() *Member { return &in.Members[r.Intn(members)] }
 		h := func() Handover {
@@ -307,6 +307,10 @@ func randomInput(r *rand.Rand) Input {
 				m.Local = append(m.Local, c)
 			}
 		}
+		if stuck && t.Stateful && r.Intn(4) == 0 {
+			m := pick()
+			m.Stuck = append(m.Stuck, t.ID)
+		}
 		if wild && r.Intn(2) == 0 {
 			m := pick()
 			switch r.Intn(3) {
@@ -334,7 +338,7 @@ func describe(in Input, plan Plan) string {
 	members := slices.Clone(in.Members)
 	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
 	for _, m := range members {
-		fmt.Fprintf(&b, "  %s rack %q cap %d leaving %v: owned %v releasing %v taking %v learning %v ready %v standby %v local %v\n", m.ID, m.Rack, m.Capacity, m.Leaving, m.Owned, m.Releasing, m.Taking, m.Learning, m.Ready, m.Standby, m.Local)
+		fmt.Fprintf(&b, "  %s rack %q cap %d leaving %v: owned %v releasing %v taking %v learning %v ready %v standby %v local %v stuck %v\n", m.ID, m.Rack, m.Capacity, m.Leaving, m.Owned, m.Releasing, m.Taking, m.Learning, m.Ready, m.Standby, m.Local, m.Stuck)
 		p := plan[m.ID]
 		fmt.Fprintf(&b, "     -> own %v take %v release %v learn %v standby %v superseded %v\n", p.Own, p.Take, p.Release, p.Learn, p.Standby, p.Superseded)
 	}

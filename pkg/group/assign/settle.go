@@ -30,6 +30,8 @@ type group struct {
 	rackCount int      // how many racks the members are in
 	rackSets  [][]bool // per set of racks that have the input of a task: which racks are in it
 
+	stuck map[stuckCopy]bool
+
 	loads
 	moves []int32 // tasks planned to leave their home, in the order in which they may start
 }
@@ -210,6 +212,7 @@ func (g *group) claims(reports []*Member) {
 	}
 	g.takers(reports, index)
 	g.sortCopies(unsorted)
+	g.stick(reports, index)
 }
 
 // claimOwned: owned beats releasing, and of two owners, which correct members never make, the lower
@@ -279,11 +282,12 @@ func (g *group) settleHome(t *task) {
 }
 
 // settleLearner picks the one learner that a task keeps: ready ones first, then the lower member id. A
-// learner on a member that does not stay is of no more use.
+// learner on a member that does not stay is of no more use, nor is one that is stuck.
 func (g *group) settleLearner(t int32) int32 {
 	found, ready := none, false
 	for _, c := range g.copiesOf(t) {
-		if c.kind == learning && c.member != g.tasks[t].home && c.member != g.tasks[t].from && g.members[c.member].stays && (found == none || c.ready && !ready) {
+		if c.kind == learning && c.member != g.tasks[t].home && c.member != g.tasks[t].from && g.members[c.member].stays &&
+			!g.shuns(t, c.member) && (found == none || c.ready && !ready) {
 			found, ready = c.member, c.ready
 		}
 	}

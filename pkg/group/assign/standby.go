@@ -34,7 +34,7 @@ func (g *group) standbys(plans []MemberPlan) {
 func (g *group) keepStandbys(t int32) (kept []copied) {
 	var at []copied
 	for _, c := range g.copiesOf(t) {
-		if c.kind == standby && g.members[c.member].stays && g.mayStandBy(&g.tasks[t], c.member) && !holds(at, c.member) {
+		if c.kind == standby && g.members[c.member].stays && g.mayStandBy(t, c.member) && !holds(at, c.member) {
 			at = append(at, c)
 		}
 	}
@@ -103,7 +103,7 @@ func (g *group) placeStandbys(t int32, chosen *[]copied) (changed bool) {
 // the least loaded one, there to a member with local state, else to the least loaded. The member is none if there is none left.
 func (g *group) placeFor(t int32, chosen []copied) copied {
 	k := &g.tasks[t]
-	may := func(m int32) bool { return g.mayStandBy(k, m) && m != k.dest && !holds(chosen, m) }
+	may := func(m int32) bool { return g.mayStandBy(t, m) && m != k.dest && !holds(chosen, m) }
 	least := g.lightest(may, nil)
 	found := copied{task: t, member: none}
 	if least == none {
@@ -123,7 +123,7 @@ func (g *group) placeFor(t int32, chosen []copied) copied {
 	copies := g.copiesOf(t)
 	for i := range copies {
 		c := &copies[i]
-		if c.kind != local || !g.members[c.member].stays || !g.mayStandBy(k, c.member) || holds(chosen, c.member) ||
+		if c.kind != local || !g.members[c.member].stays || !g.mayStandBy(t, c.member) || holds(chosen, c.member) ||
 			g.together(t, chosen, c.member) > g.together(t, chosen, found.member) {
 			continue
 		}
@@ -162,7 +162,8 @@ func holds(copies []copied, m int32) bool {
 	return slices.ContainsFunc(copies, func(c copied) bool { return c.member == m })
 }
 
-// mayStandBy: not where the task runs or is on its way to.
-func (g *group) mayStandBy(k *task, m int32) bool {
-	return k.home != none && m != k.home && m != k.from && (m != k.dest || k.next == wait)
+// mayStandBy: not where the task runs or is on its way to, nor where its copy is stuck.
+func (g *group) mayStandBy(t, m int32) bool {
+	k := &g.tasks[t]
+	return k.home != none && m != k.home && m != k.from && (m != k.dest || k.next == wait) && !g.shuns(t, m)
 }

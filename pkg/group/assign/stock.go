@@ -74,7 +74,7 @@ func (s *stock) sortCopies() {
 	best := make(map[place][]copied)
 	for _, c := range s.g.copies {
 		k := &s.g.tasks[c.task]
-		if s.g.inStock(k) && c.member != k.home && s.g.members[c.member].stays {
+		if s.g.inStock(k) && c.member != k.home && s.g.members[c.member].stays && !s.g.shuns(c.task, c.member) {
 			at := place{k.class, k.home, c.member}
 			best[at] = append(best[at], c)
 		}
@@ -107,7 +107,7 @@ func (s *stock) copyAt(class, home, to int32) int32 {
 }
 
 // choose is the task that the one member had best give to the other: of the class in which they are furthest apart, if there
-// are several of one that the other has a copy of, then the lowest.
+// are several of one that the other has a copy of, then the lowest. It is none if the other is to have no copy of any.
 func (s *stock) choose(from, to int32) int32 {
 	best, bestCopy, most := none, false, int64(0)
 	for c := range s.shelves {
@@ -121,11 +121,14 @@ func (s *stock) choose(from, to int32) int32 {
 		count := s.g.count[c]
 		d := count[from]*s.g.members[to].capacity - count[to]*s.g.members[from].capacity
 		has := s.copyAt(int32(c), from, to) != none
-		if best == none || d > most || d == most && has && !bestCopy {
-			best, bestCopy, most = int32(c), has, d
+		if best != none && (d < most || d == most && (bestCopy || !has)) {
+			continue
+		}
+		if t := s.best(int32(c), from, to); t != none {
+			best, bestCopy, most = t, has, d
 		}
 	}
-	return s.best(best, from, to)
+	return best
 }
 
 // best is the task of a class to give: one that the other member has a copy of, else one whose input is in the other's rack and
@@ -134,19 +137,22 @@ func (s *stock) best(class, from, to int32) int32 {
 	if t := s.copyAt(class, from, to); t != none {
 		return t
 	}
-	best, most := none, -2
+	best, most := none, 0
 	sh := s.shelves[class][from]
 	for i := range sh.queues {
 		q := &sh.queues[i]
 		for len(q.tasks) > 0 && s.g.tasks[q.tasks[0]].dest != from {
 			q.tasks = q.tasks[1:]
 		}
-		if len(q.tasks) == 0 {
-			continue
-		}
-		gain := s.g.near(q.racks, s.g.members[to].rack) - s.g.near(q.racks, s.g.members[from].rack)
-		if gain > most || gain == most && q.tasks[0] < best {
-			best, most = q.tasks[0], gain
+		for _, t := range q.tasks {
+			if s.g.tasks[t].dest != from || s.g.shuns(t, to) {
+				continue
+			}
+			gain := s.g.near(q.racks, s.g.members[to].rack) - s.g.near(q.racks, s.g.members[from].rack)
+			if best == none || gain > most || gain == most && t < best {
+				best, most = t, gain
+			}
+			break
 		}
 	}
 	return best

@@ -66,7 +66,7 @@ func (g *group) bestCopy(t int32) int32 {
 	var best *copied
 	copies := g.copiesOf(t)
 	for i := range copies {
-		if c := &copies[i]; !g.members[c.member].superseded && (best == nil || g.sooner(c, best)) {
+		if c := &copies[i]; !g.members[c.member].superseded && !g.shuns(t, c.member) && (best == nil || g.sooner(c, best)) {
 			best = c
 		}
 	}
@@ -160,7 +160,7 @@ func (g *group) copyToTake(t int32, standbys bool) int32 {
 	copies := g.copiesOf(t)
 	for i := range copies {
 		c := &copies[i]
-		if (c.kind == standby) != standbys || c.member == g.tasks[t].home || !g.members[c.member].stays {
+		if (c.kind == standby) != standbys || c.member == g.tasks[t].home || !g.members[c.member].stays || g.shuns(t, c.member) {
 			continue
 		}
 		if best == nil || c.ready && !best.ready || c.ready == best.ready &&

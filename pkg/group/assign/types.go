@@ -87,7 +87,8 @@ type Report struct {
 	Learning    []Copy     // learners at work, ready ones too
 	Ready       []TaskID   // the ready ones among Learning, and the standbys that are as caught up as a ready learner
 	Standby     []Copy
-	Local       []Copy // closed state on disk
+	Local       []Copy   // closed state on disk
+	Stuck       []TaskID // copies that do not come on here, now or not long ago: better kept by somebody else
 	Leaving     bool
 	DeadlineMs  int64 // absolute end of the scale-down timeout, ms since the epoch; 0: none
 	Capacity    uint32

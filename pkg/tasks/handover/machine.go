@@ -31,6 +31,7 @@ type Machine struct {
 	markJoined  bool
 	markPlanned bool
 	superseded  bool
+	stuck       []assign.TaskID
 }
 
 // New returns a machine that holds nothing.
@@ -220,6 +221,16 @@ func (m *Machine) Leaving() bool { return m.leaving }
 
 // DeadlineMs is the leaving mark's absolute deadline, in ms since the epoch; 0: none.
 func (m *Machine) DeadlineMs() int64 { return m.deadline }
+
+// SetStuck puts the copies that do not come on into the reports to come. A round is wanted if one more of those at work does not.
+func (m *Machine) SetStuck(tasks []assign.TaskID) {
+	for _, t := range tasks {
+		if s := m.tasks[t]; s != nil && s.Phase.Copies() && !slices.Contains(m.stuck, t) {
+			m.wantRound = true
+		}
+	}
+	m.stuck = tasks
+}
 
 // Drained says that the present plan was made from a report with the leaving mark in it, and that nothing
 // is left that this instance would have to give away.

@@ -6,7 +6,7 @@ import "github.com/streamworker/streamworker/pkg/group/assign"
 // machine does not know: names, labels, positions of copies, local state.
 func (m *Machine) Report() assign.Report {
 	m.markJoined, m.joining = m.leaving, true
-	r := assign.Report{Leaving: m.leaving, DeadlineMs: m.deadline, Nonce: m.nonce}
+	r := assign.Report{Leaving: m.leaving, DeadlineMs: m.deadline, Nonce: m.nonce, Stuck: m.stuck}
 	sayReady := !m.Stable || m.all(Learning)
 	for _, t := range m.Tasks() {
 		s := m.tasks[t]
