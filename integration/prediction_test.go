@@ -28,7 +28,15 @@ func TestPredictions(t *testing.T) {
 	var rows []string
 	for _, mode := range []scenario.Learners{scenario.Eager, scenario.Stable} {
 		t.Run(string(mode), func(t *testing.T) {
-			s := newScene(t, broker, keys, []string{"a", "b", "c"}, fmt.Sprintf("learners: {mode: %s, bandwidth: %s, acceptable_lag: 100}", mode, learnerBandwidth))
+			s := makeScene(t, broker, keys, fmt.Sprintf("learners: {mode: %s, bandwidth: %s, acceptable_lag: 100}", mode, learnerBandwidth))
+			for _, id := range []string{"a", "b", "c", "d"} {
+				pool := map[bool]string{true: "stays", false: "leaves"}[id < "c"]
+				s.start(id, "--label", "pool="+pool)
+				harness.Until(t, limit, id+" is running", func() bool { return s.Status().Instance(id).State == "running" })
+			}
+			s.load.All()
+			s.AwaitBalanced("a", "b", "c", "d")
+			s.watch.AwaitExact(s.load, limit)
 			// Tasks of different sizes: some have a longer changelog.
 			s.flow(10*rate, 0, 1, 2)
 			s.goOn(100_000)
@@ -39,21 +47,18 @@ func TestPredictions(t *testing.T) {
 			s.watch.AwaitExact(s.load, limit)
 
 			s.flow(rate / 10)
-			p := s.predict(mode, "leave: c")
-			p.began(time.Now())
-			s.Leave("--instance", "c")
+			p := s.predict(mode, "leave: [c, d]")
+			s.Leave("--selector", "pool=leaves")
 			s.awaitDrained("c")
+			s.awaitDrained("d")
 			s.AwaitBalanced("a", "b")
-			rows = append(rows, p.compare(t, "one of three leaves"))
+			p.began(s.processes["c"], "marked as leaving")
+			rows = append(rows, p.compare(t, "two of four leave"))
 
-			p = s.predict(mode, "join: d")
-			d := s.start("d")
-			s.AwaitBalanced("a", "b", "d")
-			for _, e := range d.Events() {
-				if e.Msg == "running" {
-					p.began(e.Time)
-				}
-			}
+			p = s.predict(mode, "join: e")
+			newcomer := s.start("e")
+			s.AwaitBalanced("a", "b", "e")
+			p.began(newcomer, "running")
 			rows = append(rows, p.compare(t, "one joins two"))
 			s.endExact()
 		})
@@ -149,8 +154,17 @@ func (s *scene) readChangelogs() map[*harness.Process]float64 {
 	return read
 }
 
-// began says from when on the time counts.
-func (p *prediction) began(at time.Time) { p.since = at }
+// began finds from when on the time counts: from what a process has logged.
+func (p *prediction) began(process *harness.Process, message string) {
+	p.s.t.Helper()
+	for _, e := range process.Events() {
+		if e.Msg == message {
+			p.since = e.Time
+			return
+		}
+	}
+	p.s.t.Fatalf("%s has not said %q", process.Name, message)
+}
 
 // compare makes a row of the table, and fails the test if other tasks moved than was predicted.
 func (p *prediction) compare(t *testing.T, what string) string {
