@@ -41,4 +41,15 @@ func TestSimulate(t *testing.T) {
 	if code := s.run(t, "simulate", file, "--plot", plot); code != exitOK {
 		t.Errorf("a plot of one run: %d %s", code, s.stderr)
 	}
+	code = s.run(t, "simulate", file, "../../examples/scenarios/timeout.yaml", "--compare", "file,stable+balancing_factor=3", "-o", "summary")
+	if rows := strings.Split(strings.TrimSpace(s.stdout), "\n"); code != exitOK || len(rows) != 5 || !strings.HasPrefix(rows[4], "timeout     stable+balancing_factor=3") {
+		t.Errorf("exit code %d: %s %s", code, s.stdout, s.stderr)
+	}
+	for _, flags := range [][]string{
+		{file, file}, {file, file, "-o", "summary", "--plot", plot}, {file, "--compare", "eager,eager"}, {file, "--compare", "balancing_factor"}, {},
+	} {
+		if code := s.run(t, append([]string{"simulate"}, flags...)...); code != exitUsage {
+			t.Errorf("simulate %v: exit code %d: %s", flags, code, s.stderr)
+		}
+	}
 }

@@ -14,7 +14,7 @@ import (
 
 // TestExamples runs the scenarios that users start from.
 func TestExamples(t *testing.T) {
-	paths, err := filepath.Glob("../../examples/scenarios/*.yaml")
+	paths, err := filepath.Glob("../../examples/sc*/*.yaml") // scenarios and scaling
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
@@ -214,6 +214,11 @@ func FuzzParse(f *testing.F) {
 		}
 		if len(s.tasks) > 200 || len(s.members) > 50 || len(s.events) > 50 {
 			return
+		}
+		for _, e := range s.events {
+			if s.crashes.every > 0 && e.seconds > 100*s.crashes.every {
+				return
+			}
 		}
 		if r, err := s.Run(); err == nil {
 			check(t, r, len(s.tasks))

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/streamworker/streamworker/pkg/group/assign"
 )
 
 // TestScripts runs the scenarios in testdata. Commands take a scenario as input:
@@ -63,3 +65,31 @@ func variants(t *testing.T, names ...string) (all []Variant) {
 }
 
 func both(t *testing.T) []Variant { return variants(t, "eager", "stable") }
+
+func TestParseVariant(t *testing.T) {
+	s, err := Parse("small.yaml", []byte("tasks: []\npolicy: {learners: stable, standbys: 2}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := variants(t, "file", "eager+balancing_factor=4+max_learners=1", "stable+standbys=0")
+	for i, want := range []struct {
+		learners Learners
+		policy   assign.Policy
+	}{
+		{Stable, assign.Policy{BalancingFactor: 2, Standbys: 2}},
+		{Eager, assign.Policy{BalancingFactor: 4, MaxLearners: 1, Standbys: 2}},
+		{Stable, assign.Policy{BalancingFactor: 2}},
+	} {
+		if got := s.With(v[i]); got.learners != want.learners || got.policy != want.policy {
+			t.Errorf("%s: %s, %+v", v[i].Name, got.learners, got.policy)
+		}
+	}
+	if s.policy.BalancingFactor != 2 || s.learners != Stable {
+		t.Errorf("the scenario itself has changed: %+v", s.policy)
+	}
+	for _, text := range []string{"", "eagre", "balancing_factor=1", "standbys=", "max_learners=-1", "eager+", "standbys=one"} {
+		if _, err := ParseVariant(text); err == nil {
+			t.Errorf("%q is taken for a policy", text)
+		}
+	}
+}
