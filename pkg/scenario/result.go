@@ -65,7 +65,7 @@ type Metrics struct {
 	Rounds *int `json:"rounds"`
 	// BytesRestored is what was read from changelogs to restore state, by learners and standbys too.
 	BytesRestored *int64 `json:"bytes_restored"`
-	// SecondsToBalance is the time in which something was left to restore or to move; nil if that never ends.
+	// SecondsToBalance is the time in which something was left to restore or to move; nil if there still is at the end.
 	SecondsToBalance *float64 `json:"seconds_to_balance"`
 	// DoubleProcessingTaskSeconds is the time spent learning, summed over tasks.
 	DoubleProcessingTaskSeconds *float64 `json:"double_processing_task_seconds"`

@@ -102,7 +102,7 @@ func (m Metrics) rows() [][2]string {
 		rows = append(rows, [2]string{"Restored", gibibytes(*m.BytesRestored)})
 	}
 	if m.SecondsToBalance == nil && m.GapTaskSeconds != nil {
-		rows = append(rows, [2]string{"Time to balance", "never: a copy's share of the restore rate is below its task's changes"})
+		rows = append(rows, [2]string{"Time to balance", "not reached: something is still to be restored"})
 	}
 	add("Time to balance", "%.2f s", m.SecondsToBalance)
 	add("Double processing, summed over tasks", "%.2f s", m.DoubleProcessingTaskSeconds)
