@@ -189,8 +189,9 @@ func (p *prediction) compare(t *testing.T, what string) string {
 			predictedMoving++
 		}
 	}
-	bytes, records := int64(0), int64(0)
-	for _, c := range p.sizes {
+	bytes, records := int64(0), int64(0) // of those that moved
+	for _, h := range took {
+		c := p.sizes[h.Task]
 		bytes, records = bytes+c.bytes, records+c.records
 	}
 	measured := 0.0
