@@ -56,6 +56,8 @@ func (w *twins) round(n int) (tables, rest []*kgo.Record) {
 		order := fmt.Sprintf(`{"n": %d, "who": %q}`, w.rnd.IntN(100), key())
 		tables = append(tables, record("in-orders", "o"+strconv.Itoa(w.rnd.IntN(20)), pick(order, order, order, ""), within()))
 	}
+	// No table is empty in the end, whatever was drawn.
+	tables = append(tables, record("in-rows", "k0", "z0", at+roundSpan), record("in-others", "k0", text(), at+roundSpan))
 	for i := range int64(150) {
 		ts := at + i*roundSpan/150 - w.rnd.Int64N(12) // in order of time but for a little
 		switch w.rnd.IntN(20) {
