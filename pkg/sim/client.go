@@ -72,7 +72,7 @@ func (p *process) sendJoin() bool {
 // that are being written.
 func (p *process) report() assign.Report {
 	r := p.machine.Report()
-	r.Instance, r.Incarnation, r.Capacity = p.host.instance, p.incarnation, p.host.capacity
+	r.Instance, r.Incarnation, r.Capacity, r.Rack = p.host.instance, p.incarnation, p.host.capacity, p.host.rack
 	for _, list := range [][]assign.Copy{r.Learning, r.Standby} {
 		for i := range list {
 			if s := p.stores[p.world.taskOf(list[i].Task).index]; s != nil {

@@ -84,6 +84,7 @@ func (w *world) drawFaults() {
 
 // strike lets one fault happen, if the one that is drawn can.
 func (w *world) strike() {
+	w.stick()
 	total := 0
 	for _, n := range w.faults {
 		total += n

@@ -15,6 +15,7 @@ type host struct {
 	name     string
 	instance string // the instance id; a twin has that of another host
 	capacity uint32
+	rack     string
 	pace     float64 // how often its process gets its turn
 	proc     *process
 	gone     bool // nothing is started here again
@@ -66,7 +67,7 @@ type inbox struct {
 func (p *process) running() bool { return p.host.proc == p }
 
 func (w *world) newHost(instance string) *host {
-	h := &host{name: fmt.Sprintf("h%d", len(w.hosts)+1), capacity: uint32(w.rng.IntN(3)), disk: make([]*store, len(w.tasks))}
+	h := &host{name: fmt.Sprintf("h%d", len(w.hosts)+1), rack: w.rack(), capacity: uint32(w.rng.IntN(3)), disk: make([]*store, len(w.tasks))}
 	h.pace = []float64{0.15, 1, 1}[w.rng.IntN(3)]
 	h.instance = instance
 	if instance == "" {
@@ -86,7 +87,7 @@ func (w *world) start(h *host) {
 		runs: make([]*run, n), work: make([]*work, n), stores: make([]*store, n), opening: make([][]int64, n),
 		checks: make([]int, n), caughtUp: make([]bool, n),
 	}
-	p.machine.Stable = w.stable
+	p.machine.Stable, p.machine.Racks = w.stable, w.racks
 	if h.leaving {
 		h.incarnation.Starts++
 		p.machine.SetLeaving(true, 0)

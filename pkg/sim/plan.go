@@ -96,7 +96,7 @@ func (w *world) checkShape(t *task, o *orders) {
 		w.fail("rule 10", "task %s is released as %v and taken as %v", t.id, o.released, o.taken)
 	case len(o.learn) > 1:
 		w.fail("rule 10", "task %s has the learners %v", t.id, o.learn)
-	case len(o.standby) > w.policy.Standbys:
+	case len(o.standby) > w.policy.Standbys+w.replacing(t, o):
 		w.fail("rule 10", "task %s has the standbys %v, of %d", t.id, o.standby, w.policy.Standbys)
 	case !t.stateful && len(o.learn)+len(o.standby) > 0:
 		w.fail("rule 5", "stateless task %s has copies on %v %v", t.id, o.learn, o.standby)
@@ -149,11 +149,29 @@ func (w *world) claimsOf(t *task) claims {
 				c.learners = append(c.learners, m)
 			}
 		}
-		if (copyOf(r.Learning) || copyOf(r.Standby) || copyOf(r.Local)) && !w.superseded(m) {
+		if (copyOf(r.Learning) || copyOf(r.Standby) || copyOf(r.Local)) && !w.superseded(m) && !w.shuns(t, m) {
 			c.copies = append(c.copies, m)
 		}
 	}
 	return c
+}
+
+// replacing is how many standbys more a task may have: those in a better rack that are not ready yet.
+func (w *world) replacing(t *task, o *orders) (n int) {
+	for _, m := range w.group.members {
+		if w.racks && slices.Contains(o.standby, m.id) && !slices.Contains(m.truth.Ready, t.id) {
+			n++
+		}
+	}
+	return n
+}
+
+// shuns says whether a copy is stuck there, as the member says, and not on all that stay.
+func (w *world) shuns(t *task, m *member) bool {
+	stuck := func(m *member) bool {
+		return slices.Contains(m.truth.Stuck, t.id) && !slices.Contains(m.truth.Ready, t.id)
+	}
+	return stuck(m) && slices.ContainsFunc(w.group.members, func(o *member) bool { return w.stays(o) && !stuck(o) })
 }
 
 func (w *world) checkClaims(t *task, o *orders) {

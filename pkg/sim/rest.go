@@ -97,6 +97,7 @@ func (w *world) beginQuiet() {
 		w.start(w.newHost(""))
 	}
 	for _, p := range w.processes() {
+		p.machine.SetStuck(nil)
 		p.lies = false
 		if w.unfenced {
 			// A plan may still come from what was said falsely.
@@ -168,7 +169,7 @@ func (w *world) checkTaskAtRest(t *task, ps []*process, staying int) {
 		w.fail("rest", "task %s runs on %d processes", t.id, runners)
 		return
 	}
-	if want := min(w.policy.Standbys, staying-1); t.stateful && staying > 0 && standbys < want {
+	if want := min(w.policy.Standbys, staying-1); t.stateful && staying > 0 && standbys != want {
 		w.fail("rest", "task %s has %d standbys of %d", t.id, standbys, want)
 	}
 	for i, n := range t.input {
@@ -186,9 +187,7 @@ func (w *world) checkTaskAtRest(t *task, ps []*process, staying int) {
 // checkFixpoint plans once more from what the members would say now.
 func (w *world) checkFixpoint(ps []*process) {
 	in := assign.Input{Generation: w.group.gen + 1, Policy: w.policy}
-	for _, t := range w.tasks {
-		in.Tasks = append(in.Tasks, assign.Task{ID: t.id, Stateful: t.stateful})
-	}
+	in.Tasks = w.assigned()
 	for _, p := range ps {
 		before := *p.machine // it takes a report for the beginning of a join
 		in.Members = append(in.Members, assign.Member{ID: p.member, Report: p.report()})

@@ -24,6 +24,10 @@ type world struct {
 	policy    assign.Policy
 	stable    bool // learners' mode
 
+	// In some histories hosts are in racks, and copies get stuck for a while.
+	racks  bool
+	places *rand.Rand
+
 	group     group
 	memberNo  []int // member ids to come, shuffled so that age and order of ids are independent
 	hosts     []*host
@@ -49,7 +53,8 @@ type world struct {
 }
 
 func newWorld(seed uint64, opt Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opt: opt}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), places: rand.New(rand.NewPCG(seed, 0x7ac4)), opt: opt}
+	w.racks = w.places.IntN(3) == 0
 	w.result = Result{Seed: seed, Faults: map[string]int{}}
 	// A third of the histories is small and has handovers over and over, disturbed where it matters.
 	w.dense = w.chance(0.33)
@@ -197,12 +202,46 @@ func (w *world) expelled(m *member, why string) {
 	}
 }
 
+// assigned are the tasks as the assignor knows them.
+func (w *world) assigned() (tasks []assign.Task) {
+	for _, t := range w.tasks {
+		k := assign.Task{ID: t.id, Stateful: t.stateful}
+		if w.racks {
+			k.Racks = [][]string{nil, {"a"}, {"b"}, {"a", "b"}}[t.index%4]
+		}
+		tasks = append(tasks, k)
+	}
+	return tasks
+}
+
+// rack is where a new host is.
+func (w *world) rack() string {
+	if !w.racks {
+		return ""
+	}
+	return []string{"a", "b"}[w.places.IntN(2)]
+}
+
+// stick lets copies get stuck, or come on again, as their process sees it.
+func (w *world) stick() {
+	for _, p := range w.processes() {
+		if !w.racks || p.paused || w.places.IntN(10) > 0 {
+			continue
+		}
+		var stuck []assign.TaskID
+		for _, t := range w.tasks {
+			if w.places.IntN(3) == 0 {
+				stuck = append(stuck, t.id)
+			}
+		}
+		p.machine.SetStuck(stuck)
+	}
+}
+
 // lead makes the plan of the round, as the leader does at its sync.
 func (w *world) lead() {
 	in := assign.Input{Generation: w.group.gen, Policy: w.policy}
-	for _, t := range w.tasks {
-		in.Tasks = append(in.Tasks, assign.Task{ID: t.id, Stateful: t.stateful})
-	}
+	in.Tasks = w.assigned()
 	for _, m := range w.group.members {
 		in.Members = append(in.Members, assign.Member{ID: m.id, Report: m.report})
 	}

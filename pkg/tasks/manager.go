@@ -296,7 +296,11 @@ func (m *Manager) check() {
 // watchCopies looks which copies do not come on.
 func (m *Manager) watchCopies(now time.Time) {
 	for t, s := range m.slots {
-		if at := m.machine.Task(t); at.Phase.Copies() {
+		at := m.machine.Task(t)
+		if at.Phase == handover.Running {
+			m.stuck.Forget(t)
+		}
+		if at.Phase.Copies() {
 			c := handover.Copy{Position: -1, Ready: at.Ready, Failures: s.failures, Err: s.err}
 			if s.task != nil && !s.closing {
 				c.Position = s.task.stats.position.Load()

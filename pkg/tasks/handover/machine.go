@@ -222,10 +222,16 @@ func (m *Machine) Leaving() bool { return m.leaving }
 // DeadlineMs is the leaving mark's absolute deadline, in ms since the epoch; 0: none.
 func (m *Machine) DeadlineMs() int64 { return m.deadline }
 
-// SetStuck puts the copies that do not come on into the reports to come. A round is wanted if one more of those at work does not.
+// SetStuck puts the copies that do not come on into the reports to come. A round is wanted if one more of those at work does not, and
+// if a task may have a copy here again: a standby may be missing.
 func (m *Machine) SetStuck(tasks []assign.TaskID) {
 	for _, t := range tasks {
-		if s := m.tasks[t]; s != nil && s.Phase.Copies() && !slices.Contains(m.stuck, t) {
+		if !slices.Contains(m.stuck, t) && m.Task(t).Phase.Copies() {
+			m.wantRound = true
+		}
+	}
+	for _, t := range m.stuck {
+		if !slices.Contains(tasks, t) && m.Task(t).Phase == Idle {
 			m.wantRound = true
 		}
 	}

@@ -85,6 +85,9 @@ func (s *Stuck) mark(w *watched, reason string, failures int, now time.Time) {
 	w.reason, w.failures = reason, failures
 }
 
+// Forget says that the task runs here.
+func (s *Stuck) Forget(t assign.TaskID) { delete(s.copies, t) }
+
 // Times is how often a copy got stuck since it last had caught up.
 func (s *Stuck) Times(t assign.TaskID) int {
 	if w := s.copies[t]; w != nil {
