@@ -72,13 +72,13 @@ const (
 	savedMoves             // everything new: tasks stay where they are
 )
 
-// holdStill returns the reports as if nobody wanted anything: nobody leaves, no learner is ready, nothing
+// holdStill returns the reports as if nobody wanted anything: nobody leaves, no learner is ready or stuck, nothing
 // is balanced. The plan for them keeps every task where it is, completes handovers that have begun and
 // gives out what nobody claims. It is the nearest to the old plan, which the leader does not have.
 func holdStill(in assign.Input) assign.Input {
 	members := make([]assign.Member, len(in.Members))
 	for i, m := range in.Members {
-		m.Leaving, m.DeadlineMs, m.Ready = false, 0, nil
+		m.Leaving, m.DeadlineMs, m.Ready, m.Stuck = false, 0, nil, nil
 		members[i] = m
 	}
 	in.Members = members
