@@ -26,7 +26,8 @@ func newLeave(e *env) *cobra.Command {
 		Long: `Marks instances as leaving. The others warm up copies of their tasks; each task changes hands when its
 copy has caught up, while the stream keeps flowing; an instance with nothing left leaves the group and exits.
 
-Without --instance and --selector it means the instance on this host.`,
+Without --instance and --selector it means the instance on this host. A selector that leaves no instance to
+take the tasks is refused, unless --all is there.`,
 		Example: `  # The instance on this host; return when it has left.
   streamworker leave -c words.yaml --wait
 

@@ -101,6 +101,13 @@ func (g *group) runs(t control.Target) bool {
 	})
 }
 
+// replaced reports whether another run of this instance is there.
+func (g *group) replaced(t control.Target) bool {
+	return slices.ContainsFunc(g.old, func(s control.Status) bool {
+		return s.Instance == t.Instance && !s.Incarnation.SameRun(t.Incarnation)
+	})
+}
+
 // atRest reports whether all members have the plan of one rebalance.
 func (g *group) atRest() bool {
 	for _, all := range [][]control.Status{g.old, g.to, g.others} {

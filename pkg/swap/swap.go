@@ -31,6 +31,7 @@ const (
 type Swap struct {
 	cfg   Config
 	begun bool
+	kept  bool      // an instance of the old pool may have been kept by a cancellation
 	since time.Time // when the new pool had the capacity first; zero: it has not
 	old   map[string]*leaver
 	pace  pace
@@ -118,7 +119,7 @@ func (s *Swap) follow(step *Step, g *group, now time.Time) {
 			}
 		}
 	}
-	marks := slices.Clone(g.marks)
+	marks := append([]control.Mark{}, g.marks...) // not nil: that would say that they are not known
 	for _, t := range step.Mark {
 		marks = append(marks, control.Mark{Instance: t.Instance, Incarnation: t.Incarnation})
 	}
@@ -129,15 +130,23 @@ func (s *Swap) follow(step *Step, g *group, now time.Time) {
 	}
 }
 
-// cancelled reports whether one of the leaves was taken back, or may have been just now. Then nothing more is marked: what was
-// started anew may stay with the others.
+// cancelled reports whether one of the leaves was taken back, or may have been. Then nothing more is marked: what was started anew may stay
+// with the others.
 func (s *Swap) cancelled(g *group) bool {
+	hold := false
 	for _, l := range s.old {
-		if l.last.Outcome == control.Withdrawn || l.last.Outcome == control.Waiting && g.runs(l.target) && !g.marked(l.target) {
+		switch {
+		case l.last.Outcome == control.Withdrawn:
 			return true
+		case l.last.Outcome != control.Waiting || g.marked(l.target):
+		case g.replaced(l.target):
+			// Its mark was taken back, or it has left and was started again, both since the last look. Not to mark it is what can be made good.
+			s.kept = true
+		case g.runs(l.target):
+			hold = true
 		}
 	}
-	return false
+	return hold || s.kept
 }
 
 // wait says what is missing before the old pool can be marked; "": nothing.

@@ -61,7 +61,7 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "cancel":
 		for _, a := range d.CmdArgs {
-			w.marks = slices.DeleteFunc(w.marks, func(m control.Mark) bool { return m.Instance == a.Key })
+			w.unmark(a.Key)
 		}
 	case "look":
 		var after string
@@ -77,6 +77,10 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	return ""
+}
+
+func (w *world) unmark(id string) {
+	w.marks = slices.DeleteFunc(w.marks, func(m control.Mark) bool { return m.Instance == id })
 }
 
 func selector(t *testing.T, d *datadriven.TestData, arg string) control.Selector {
@@ -164,6 +168,7 @@ func (w *world) look() string {
 		return fmt.Sprintf("refused (%s): %v", kind, err)
 	}
 	for _, target := range step.Mark {
+		w.unmark(target.Instance) // the last word for an instance counts
 		w.marks = append(w.marks, control.Mark{Instance: target.Instance, Incarnation: target.Incarnation, Swap: w.cfg.Name()})
 	}
 	var b strings.Builder
@@ -179,11 +184,10 @@ func (w *world) look() string {
 	}
 	fmt.Fprintln(&b)
 	for _, target := range step.Mark {
-		again := ""
-		if slices.Contains(step.Again, target.Instance) {
-			again = " again"
-		}
-		fmt.Fprintf(&b, "mark %s%s\n", target.Instance, again)
+		fmt.Fprintf(&b, "mark %s\n", target.Instance)
+	}
+	for _, id := range step.Again {
+		fmt.Fprintf(&b, "%s was started anew\n", id)
 	}
 	for _, p := range step.Old {
 		fmt.Fprintf(&b, "%s: %s", p.Instance, p.Outcome)
