@@ -81,8 +81,10 @@ func TestStatusFromAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"app":"words","generation":3,"instances":[` +
-		`{"id":"a","state":"draining","labels":{"pool":"blue"},"active":["0_0","0_1"],"learning":[],"standby":[]},` +
-		`{"id":"b","state":"running","labels":{},"active":[],"learning":[{"task":"0_0","lag":0,"ready":true},{"task":"0_1","lag":12345,"ready":false}],"standby":[]}],` +
+		`{"id":"a","state":"draining","labels":{"pool":"blue"},"capacity":1,"active":["0_0","0_1"],"learning":[],"standby":[],` +
+		`"load":{"in":0,"out":0,"arriving":0,"lag":7,"threads":0,"busy":0,"headroom":1,"state_bytes":0,"free_bytes":0},"drain":{"tasks":2,"deadline_ms":0}},` +
+		`{"id":"b","state":"running","labels":{},"capacity":1,"active":[],"learning":[{"task":"0_0","lag":0,"ready":true},{"task":"0_1","lag":12345,"ready":false}],"standby":[],` +
+		`"load":{"in":0,"out":0,"arriving":0,"lag":0,"threads":0,"busy":0,"headroom":1,"state_bytes":0,"free_bytes":0},"drain":null}],` +
 		`"tasks":[{"id":"0_0","active":"a","learner":"b","lag":0},{"id":"0_1","active":"a","learner":"b","lag":7}]}`
 	if got.String() != want {
 		t.Errorf("got  %s\nwant %s", got.String(), want)

@@ -42,6 +42,7 @@ type Status struct {
 	Left        string             `json:"left,omitempty"`         // why it has left: drained, timeout or now
 	Behind      map[string]int64   `json:"behind,omitempty"`       // per task being learned, the most changelog records that it was behind
 	Rates       Rates              `json:"rates,omitzero"`
+	Load        Load               `json:"load,omitzero"`
 	Counts      Counts             `json:"counts,omitzero"`
 	Handovers   []Handover         `json:"handovers,omitempty"` // tasks taken of late, the newest last, at most MaxHandovers
 	Sources     [][]string         `json:"sources,omitempty"`   // of each subtopology that it knows: the topics that its tasks consume
@@ -62,6 +63,32 @@ type Learning struct {
 type Rates struct {
 	In  float64 `json:"in"`
 	Out float64 `json:"out"`
+}
+
+// Load is how much of what an instance can do it does, over the last seconds.
+type Load struct {
+	Arriving   float64 `json:"arriving"`              // input records per second that are new for its active tasks, processed or not
+	Threads    int     `json:"threads"`               // tasks that can compute at one time; 0: not told
+	Busy       float64 `json:"busy"`                  // threads that computed, on the average
+	StateBytes int64   `json:"state_bytes,omitempty"` // of the tasks' databases on its disk
+	FreeBytes  int64   `json:"free_bytes,omitempty"`  // on that disk; 0: not known
+}
+
+// Headroom is the share of the threads that has nothing to do, from 0 to 1. Threads that have no task do not count.
+func (s *Status) Headroom() float64 {
+	threads := min(s.Load.Threads, len(s.Active))
+	if threads == 0 {
+		return 1
+	}
+	return min(1, max(0, 1-s.Load.Busy/float64(threads)))
+}
+
+// InputLag is how many input records the active tasks are behind together.
+func (s *Status) InputLag() (records int64) {
+	for _, lag := range s.Lag {
+		records += lag
+	}
+	return records
 }
 
 // Counts are since the start of the instance.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,11 +27,33 @@ type InstanceView struct {
 	ID       string            `json:"id"`
 	State    State             `json:"state"`
 	Labels   map[string]string `json:"labels"`
+	Capacity uint32            `json:"capacity"` // its share of the tasks, beside that of others
 	Active   []string          `json:"active"`
 	Learning []Learning        `json:"learning"`
 	Standby  []string          `json:"standby"`
+	Load     LoadView          `json:"load"`
+	Drain    *DrainView        `json:"drain"` // null: it is not leaving
 
 	Deadline time.Time `json:"-"` // of draining; zero: none
+}
+
+// LoadView is what an instance has to do and what it could do, over the last seconds.
+type LoadView struct {
+	In         float64 `json:"in"`       // records read per second
+	Out        float64 `json:"out"`      // records written per second, but to changelogs
+	Arriving   float64 `json:"arriving"` // input records per second that are new, processed or not
+	Lag        int64   `json:"lag"`      // input records
+	Threads    int     `json:"threads"`
+	Busy       float64 `json:"busy"`        // threads that computed, on the average
+	Headroom   float64 `json:"headroom"`    // share of the threads that had nothing to do, from 0 to 1
+	StateBytes int64   `json:"state_bytes"` // on disk
+	FreeBytes  int64   `json:"free_bytes"`  // on that disk; 0: not known
+}
+
+// DrainView is how far a leave has come.
+type DrainView struct {
+	Tasks      int   `json:"tasks"`       // not handed over yet
+	DeadlineMs int64 `json:"deadline_ms"` // ms since the epoch; 0: none
 }
 
 // FailedTask is a task that an instance cannot go on with.
@@ -100,6 +123,14 @@ func instanceView(s Status) InstanceView {
 	i := InstanceView{
 		ID: s.Instance, State: s.State, Labels: s.Labels,
 		Active: sortedTasks(s.Active), Learning: slices.Clone(s.Learning), Standby: sortedTasks(s.Standby),
+		Capacity: max(1, s.Capacity),
+		Load: LoadView{
+			In: s.Rates.In, Out: s.Rates.Out, Arriving: s.Load.Arriving, Lag: s.InputLag(), Threads: s.Load.Threads, Busy: s.Load.Busy,
+			Headroom: math.Round(s.Headroom()*1000) / 1000, StateBytes: s.Load.StateBytes, FreeBytes: s.Load.FreeBytes,
+		},
+	}
+	if s.State == Draining || s.State == Drained {
+		i.Drain = &DrainView{Tasks: len(s.Active), DeadlineMs: s.DeadlineMs}
 	}
 	if i.Labels == nil {
 		i.Labels = map[string]string{}

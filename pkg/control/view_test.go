@@ -25,6 +25,8 @@ func TestViewJSON(t *testing.T) {
 	b.Lag = map[string]int64{"0_2": 5}
 	b.Labels = map[string]string{"pool": "blue"}
 	b.DeadlineMs = now.UnixMilli()
+	b.Capacity, b.Rates = 3, Rates{In: 90, Out: 80}
+	b.Load = Load{Arriving: 100.5, Threads: 8, Busy: 0.5, StateBytes: 7, FreeBytes: 9}
 	a := status("a", Running)
 	a.Generation = 8
 	a.Learning = []Learning{{Task: "0_10", Lag: 3}, {Task: "0_2", Lag: 0, Ready: true}}
@@ -41,9 +43,11 @@ func TestViewJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"app":"words","generation":8,"instances":[` +
-		`{"id":"a","state":"running","labels":{},"active":[],"learning":[{"task":"0_2","lag":0,"ready":true},{"task":"0_10","lag":3,"ready":false}],"standby":["1_0"]},` +
-		`{"id":"b","state":"draining","labels":{"pool":"blue"},"active":["0_2","0_10"],"learning":[],"standby":[]},` +
-		`{"id":"late","state":"running","labels":{},"active":["0_2"],"learning":[],"standby":[]}],` +
+		`{"id":"a","state":"running","labels":{},"capacity":1,"active":[],"learning":[{"task":"0_2","lag":0,"ready":true},{"task":"0_10","lag":3,"ready":false}],"standby":["1_0"],` +
+		`"load":{"in":0,"out":0,"arriving":0,"lag":0,"threads":0,"busy":0,"headroom":1,"state_bytes":0,"free_bytes":0},"drain":null},` +
+		`{"id":"b","state":"draining","labels":{"pool":"blue"},"capacity":3,"active":["0_2","0_10"],"learning":[],"standby":[],` +
+		`"load":{"in":90,"out":80,"arriving":100.5,"lag":5,"threads":8,"busy":0.5,"headroom":0.75,"state_bytes":7,"free_bytes":9},"drain":{"tasks":2,"deadline_ms":1700000000000}},` +
+		`{"id":"late","state":"running","labels":{},"capacity":1,"active":["0_2"],"learning":[],"standby":[],"load":{"in":0,"out":0,"arriving":0,"lag":0,"threads":0,"busy":0,"headroom":1,"state_bytes":0,"free_bytes":0},"drain":null}],` +
 		`"tasks":[{"id":"0_2","active":"b","learner":"a","lag":5},{"id":"0_10","active":"b","learner":"a","lag":0},{"id":"1_0","active":null,"learner":null,"lag":0}]}`
 	var compact, wanted any
 	if json.Unmarshal(got, &compact) != nil || json.Unmarshal([]byte(want), &wanted) != nil {
@@ -249,5 +253,20 @@ func TestDue(t *testing.T) {
 	again.Fail("0_0", errors.New("x"), 2)
 	if due(&once, again, heartbeat-1) {
 		t.Error("one more attempt is due")
+	}
+}
+
+// Threads without a task are no headroom.
+func TestHeadroom(t *testing.T) {
+	for _, c := range []struct {
+		threads, tasks int
+		busy, want     float64
+	}{
+		{8, 8, 6, 0.25}, {8, 20, 6, 0.25}, {8, 4, 3, 0.25}, {8, 0, 0, 1}, {0, 3, 0, 1}, {4, 4, 5, 0}, {4, 4, 0, 1},
+	} {
+		s := Status{Active: make([]string, c.tasks), Load: Load{Threads: c.threads, Busy: c.busy}}
+		if got := s.Headroom(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

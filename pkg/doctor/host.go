@@ -67,13 +67,12 @@ func existing(dir string) (string, error) {
 }
 
 func (d *Doctor) space(dir string) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		d.tell(checkDirectory, Skipped, "the free space of %s is not known: %v", dir, err)
+	free, total, err := state.DiskSpace(dir)
+	if err != nil {
+		d.tell(checkDirectory, Skipped, "it is not known how much is free: %v", err)
 		return
 	}
-	free, total := s.Bavail*uint64(s.Bsize), max(1, s.Blocks*uint64(s.Bsize))
-	percent := float64(free) / float64(total) * 100
+	percent := float64(free) / float64(max(1, total)) * 100
 	switch {
 	case free < leastFree:
 		d.tell(checkDirectory, Failed, "%d MiB are free in %s: free some space; an instance needs at least %d MiB beside its state", free>>20, dir, leastFree>>20)

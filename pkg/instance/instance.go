@@ -49,6 +49,7 @@ type Instance struct {
 	address   string // URL of the admin side, for others
 
 	recent   *recent
+	disk     atomic.Pointer[disk] // nil: not looked at yet
 	started  time.Time
 	random   uint64
 	parts    atomic.Pointer[parts] // set once the instance can run tasks

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type recent struct {
 type sample struct {
 	at      time.Time
 	in, out int64
+	busy    time.Duration
+	lag     int64    // of these tasks
+	active  []string // never changed
 }
 
 const (
@@ -62,7 +66,7 @@ func (r *recent) instanceOf(member string) string {
 func (r *recent) add(s *control.Status, t tasks.Totals, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Rates = r.rates(t, now)
+	s.Rates, s.Load.Arriving, s.Load.Busy = r.rates(s, t, now)
 	s.Counts = control.Counts{
 		In: t.RecordsIn, Out: t.RecordsOut, Skipped: t.Skipped, DeadLettered: t.DeadLettered, Dropped: t.Dropped, Failures: t.Failures,
 	}
@@ -82,10 +86,12 @@ func (r *recent) add(s *control.Status, t tasks.Totals, now time.Time) {
 	}
 }
 
-// rates are those since the oldest sample.
-func (r *recent) rates(t tasks.Totals, now time.Time) control.Rates {
+// rates are those since the oldest sample, with the threads that computed. What arrives is what was processed and what the lag has grown by, which is
+// known of tasks that were here all the time.
+func (r *recent) rates(s *control.Status, t tasks.Totals, now time.Time) (rates control.Rates, arriving, busy float64) {
+	this := sample{at: now, in: t.RecordsIn, out: t.RecordsOut, busy: t.Busy, lag: s.InputLag(), active: s.Active}
 	if n := len(r.samples); n == 0 || now.Sub(r.samples[n-1].at) >= rateStep {
-		r.samples = append(r.samples, sample{at: now, in: t.RecordsIn, out: t.RecordsOut})
+		r.samples = append(r.samples, this)
 	}
 	for len(r.samples) > 1 && now.Sub(r.samples[1].at) >= rateWindow {
 		r.samples = r.samples[1:]
@@ -93,8 +99,13 @@ func (r *recent) rates(t tasks.Totals, now time.Time) control.Rates {
 	first := r.samples[0]
 	seconds := now.Sub(first.at).Seconds()
 	if seconds <= 0 {
-		return control.Rates{}
+		return rates, 0, 0
 	}
 	rate := func(n int64) float64 { return float64(int64(float64(n)/seconds*10)) / 10 }
-	return control.Rates{In: rate(t.RecordsIn - first.in), Out: rate(t.RecordsOut - first.out)}
+	rates = control.Rates{In: rate(this.in - first.in), Out: rate(this.out - first.out)}
+	arriving = rates.In
+	if slices.Equal(first.active, this.active) {
+		arriving = max(0, rate(this.in-first.in+this.lag-first.lag))
+	}
+	return rates, arriving, math.Round((this.busy-first.busy).Seconds()/seconds*1000) / 1000
 }

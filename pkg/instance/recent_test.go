@@ -29,6 +29,28 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// What arrives is what is processed and what the lag grows by; threads at work are those of the window.
+func TestLoad(t *testing.T) {
+	r := &recent{}
+	at := time.UnixMilli(1_700_000_000_000)
+	var s control.Status
+	step := func(i int, active ...string) { // 100 records a second are processed in half of a thread's time, 60 more arrive
+		s = control.Status{Active: active, Lag: map[string]int64{"0_0": int64(30 * i)}}
+		r.add(&s, tasks.Totals{RecordsIn: int64(50 * i), Busy: time.Duration(i) * 250 * time.Millisecond}, at.Add(time.Duration(i)*500*time.Millisecond))
+	}
+	for i := range 20 {
+		step(i, "0_0")
+	}
+	if s.Rates.In != 100 || s.Load.Arriving != 160 || s.Load.Busy != 0.5 {
+		t.Errorf("%+v, %+v", s.Rates, s.Load)
+	}
+	// Of a task that has just come, the lag did not grow here.
+	step(20, "0_0", "0_1")
+	if s.Load.Arriving != 100 {
+		t.Errorf("with another task: %+v", s.Load)
+	}
+}
+
 // The most that a learner was behind is known until it learns no more.
 func TestBehind(t *testing.T) {
 	r := &recent{}

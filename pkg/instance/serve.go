@@ -81,6 +81,7 @@ func (i *Instance) serve(ctx context.Context, p *parts, fatal <-chan error) erro
 	if p.racks != nil {
 		helpers.Go(func() { p.racks.run(helping) })
 	}
+	helpers.Go(func() { i.watchDisk(helping) })
 	publishing, stopPublishing := context.WithCancel(helping)
 	defer stopPublishing()
 	published := make(chan struct{})

@@ -60,6 +60,10 @@ func (i *Instance) Status() control.Status {
 	for _, t := range ts.Unknown {
 		s.Fail(t.String(), errUnknownTask, 1)
 	}
+	s.Load.Threads = i.cfg.Threads
+	if d := i.disk.Load(); d != nil {
+		s.Load.StateBytes, s.Load.FreeBytes = d.state, d.free
+	}
 	view := r.leave.Snapshot()
 	s.Left = leave.Reason(view.Left)
 	if view.Phase >= leave.Draining {

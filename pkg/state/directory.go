@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -29,6 +30,15 @@ func ListDirectory(dir string) ([]TaskFiles, error) {
 		return nil, fmt.Errorf("reading the state directory %s: %w", dir, err)
 	}
 	return found, nil
+}
+
+// DiskSpace tells how many bytes are free for this user on the file system of a directory, and how many it has.
+func DiskSpace(dir string) (free, total uint64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, 0, fmt.Errorf("reading the free space of %s: %w", dir, err)
+	}
+	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
 func list(root *os.Root) ([]TaskFiles, error) {

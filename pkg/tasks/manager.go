@@ -62,6 +62,8 @@ type totals struct {
 	recordsIn, recordsOut, changes, restored                            atomic.Int64
 	commits, commitsRefused, commitsUnanswered, aborts                  atomic.Int64
 	takeovers, releases, failures, skipped, dropped, deadLettered, late atomic.Int64
+
+	busy atomic.Int64 // ns in which tasks computed, summed over the threads
 }
 
 // NewManager makes a manager of an instance that holds nothing yet.

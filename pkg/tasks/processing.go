@@ -110,9 +110,9 @@ func (t *task) processNext() bool {
 		return false
 	}
 	n := min(len(a.batch.records), chunkSize)
-	t.env.cpu <- struct{}{}
-	done, err := t.process(a, a.batch.records[:n])
-	<-t.env.cpu
+	var done int
+	var err error
+	t.compute(func() { done, err = t.process(a, a.batch.records[:n]) })
 	for i, r := range a.batch.records[:done] {
 		a.batch.records[i] = nil
 		r.Recycle()
@@ -130,6 +130,15 @@ func (t *task) processNext() bool {
 	return true
 }
 
+// compute runs f on one of the threads, and counts the time.
+func (t *task) compute(f func()) {
+	t.env.cpu <- struct{}{}
+	start := time.Now()
+	f()
+	t.env.totals.busy.Add(int64(time.Since(start)))
+	<-t.env.cpu
+}
+
 // tick calls the timers by the wall clock that are due, and returns the time until the next one; 0: there is none, or the task may
 // not process now.
 func (t *task) tick(now time.Time) time.Duration {
@@ -143,9 +152,10 @@ func (t *task) tick(now time.Time) time.Duration {
 	if now.Before(a.tickAt) {
 		return a.tickAt.Sub(now)
 	}
-	t.env.cpu <- struct{}{}
-	next, changed, err := a.proc.Tick(now)
-	<-t.env.cpu
+	var next time.Time
+	var changed bool
+	var err error
+	t.compute(func() { next, changed, err = a.proc.Tick(now) })
 	t.countBad(a)
 	if err != nil {
 		a.stopped = true // until the manager closes it

@@ -51,6 +51,7 @@ type Totals struct {
 	Commits, CommitsRefused, CommitsUnanswered int64
 	Aborts                                     int64 // transactions
 	Takeovers, Releases, Failures              int64
+	Busy                                       time.Duration // in which tasks computed, summed over the threads
 }
 
 // Status is the latest snapshot.
@@ -64,6 +65,7 @@ func (m *Manager) Totals() Totals {
 		Skipped: t.skipped.Load(), DeadLettered: t.deadLettered.Load(), Dropped: t.dropped.Load(), Late: t.late.Load(),
 		Commits: t.commits.Load(), CommitsRefused: t.commitsRefused.Load(), CommitsUnanswered: t.commitsUnanswered.Load(), Aborts: t.aborts.Load(),
 		Takeovers: t.takeovers.Load(), Releases: t.releases.Load(), Failures: t.failures.Load(),
+		Busy: time.Duration(t.busy.Load()),
 	}
 }
 

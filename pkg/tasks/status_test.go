@@ -53,6 +53,23 @@ func TestStatusTellsWhyATaskIsNotOpened(t *testing.T) {
 	r.await("the failure is forgotten", func() bool { ts := r.statusOf(1); return ts.Err == nil && ts.Failures == 0 })
 }
 
+// The time of the threads is counted: it is more than nothing, and not more than has passed.
+func TestBusy(t *testing.T) {
+	since := time.Now()
+	r := newRig(t, countStreams, 1).start()
+	r.plan(1, own(id(0)))
+	r.awaitPhase(id(0), handover.Running)
+	if busy := r.m.Totals().Busy; busy != 0 {
+		t.Errorf("before the first record: %v", busy)
+	}
+	r.send(0, 1, 100)
+	r.await("records are processed", func() bool { return r.m.Totals().RecordsIn > 0 })
+	r.await("their time is counted", func() bool { return r.m.Totals().Busy > 0 })
+	if busy, passed := r.m.Totals().Busy, time.Since(since); busy > passed {
+		t.Errorf("one thread computed for %v of %v", busy, passed)
+	}
+}
+
 func TestStatusTellsOfABadRecord(t *testing.T) {
 	r := newRig(t, strings.Replace(countStreams, "- count:", "- filter: int(value) > 0\n    - count:", 1), 1).start()
 	r.plan(1, own(id(0)))

@@ -21,6 +21,9 @@ type collector struct {
 	moves, failures, aborts                *prometheus.Desc
 	state, roles, generation, lag, learner *prometheus.Desc
 	failing                                *prometheus.Desc
+
+	busy, threads, headroom, arriving, capacity *prometheus.Desc
+	draining, deadline, stateBytes, freeBytes   *prometheus.Desc
 }
 
 func newCollector(s Source) *collector {
@@ -43,6 +46,15 @@ func newCollector(s Source) *collector {
 		lag:        desc("input_lag_records", "Input records that an active task is behind.", "task"),
 		failing:    desc("failing_tasks", "Tasks that cannot go on at present; status says why."),
 		learner:    desc("learner_lag_records", "Changelog records that a learner is behind.", "task"),
+		busy:       desc("processing_seconds_total", "Time in which tasks computed, summed over the threads."),
+		threads:    desc("threads", "Tasks that can compute at one time."),
+		headroom:   desc("headroom_ratio", "Share of the threads that had nothing to do over the last seconds, of those that have a task."),
+		arriving:   desc("arriving_records_per_second", "Input records that are new for the active tasks, processed or not, over the last seconds."),
+		capacity:   desc("capacity", "The instance's share of the tasks, beside that of others, as configured."),
+		draining:   desc("drain_tasks", "Tasks that a leaving instance has not handed over yet; 0 if it is not leaving."),
+		deadline:   desc("drain_deadline_timestamp_seconds", "When a leaving instance leaves at the latest; absent without a timeout."),
+		stateBytes: desc("state_bytes", "What the tasks' databases take on disk; absent if that is not known."),
+		freeBytes:  desc("state_free_bytes", "What is free on the disk of the state directory; absent if that is not known."),
 	}
 }
 
@@ -51,6 +63,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.records, c.changes, c.restored, c.bad, c.late, c.moves, c.failures, c.aborts,
 		c.state, c.roles, c.generation, c.lag, c.learner, c.failing,
+		c.busy, c.threads, c.headroom, c.arriving, c.capacity, c.draining, c.deadline, c.stateBytes, c.freeBytes,
 	} {
 		ch <- d
 	}
@@ -91,6 +104,26 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.roles, int64(len(s.Learning)), "learner")
 	gauge(c.roles, int64(len(s.Standby)), "standby")
 	gauge(c.failing, int64(s.FailedTasks))
+	number := func(d *prometheus.Desc, t prometheus.ValueType, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, t, v)
+	}
+	number(c.busy, prometheus.CounterValue, t.Busy.Seconds())
+	number(c.headroom, prometheus.GaugeValue, s.Headroom())
+	number(c.arriving, prometheus.GaugeValue, s.Load.Arriving)
+	gauge(c.threads, int64(s.Load.Threads))
+	gauge(c.capacity, int64(max(1, s.Capacity)))
+	left := 0
+	if s.State == control.Draining {
+		left = len(s.Active)
+	}
+	gauge(c.draining, int64(left))
+	if s.DeadlineMs > 0 {
+		number(c.deadline, prometheus.GaugeValue, float64(s.DeadlineMs)/1000)
+	}
+	if s.Load.FreeBytes > 0 {
+		gauge(c.stateBytes, s.Load.StateBytes)
+		gauge(c.freeBytes, s.Load.FreeBytes)
+	}
 	for task, lag := range s.Lag {
 		gauge(c.lag, lag, task)
 	}

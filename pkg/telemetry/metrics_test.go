@@ -27,12 +27,14 @@ func (source) Status() control.Status {
 	return control.Status{
 		State: control.Draining, Generation: 7, Active: []string{"0_0", "0_1"}, Lag: map[string]int64{"0_0": 12},
 		Learning: []control.Learning{{Task: "0_2", Lag: 5}, {Task: "0_3", Lag: -1}}, Standby: []string{"0_4"}, FailedTasks: 2,
+		Capacity: 2, DeadlineMs: 1_700_000_000_500, Load: control.Load{Arriving: 1000.5, Threads: 8, Busy: 0.5, StateBytes: 1 << 30, FreeBytes: 3 << 30},
 	}
 }
 
 func (source) Totals() tasks.Totals {
 	return tasks.Totals{
 		RecordsIn: 1, RecordsOut: 2, Changes: 3, Restored: 4, Skipped: 5, DeadLettered: 6, Dropped: 11, Takeovers: 7, Releases: 8, Failures: 9, Aborts: 12,
+		Busy: 1500 * time.Millisecond,
 	}
 }
 
