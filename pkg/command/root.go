@@ -73,7 +73,7 @@ as leaving hands its tasks over to the others while the stream keeps flowing, an
 	root.SetErr(e.errOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newRun(e), newStop(e), newLeave(e), newSwap(e), newStatus(e), newQuery(e), newProbe(e), newReset(e), newDoctor(e), newSimulate(e), newDev(e), newTopology(e), newTest(e), newConfig(e), newVersion(e), newMan(e),
+		newRun(e), newStop(e), newLeave(e), newSwap(e), newStatus(e), newAdvise(e), newQuery(e), newProbe(e), newReset(e), newDoctor(e), newSimulate(e), newDev(e), newTopology(e), newTest(e), newConfig(e), newVersion(e), newMan(e),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp},
 	)
 	if e.name != "" {
