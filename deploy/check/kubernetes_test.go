@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -12,14 +13,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -152,6 +156,97 @@ func plain(t *testing.T) map[string]runtime.Object {
 	objects := map[string]runtime.Object{}
 	decode(t, file, string(data), objects)
 	return objects
+}
+
+// neededInstances is the rule that autoscalers follow.
+const neededInstances = "streamworker:needed_instances"
+
+// scaled is what an autoscaler says of what it scales.
+type scaled struct {
+	of       string // kind and name
+	min, max int32
+	behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
+}
+
+// Each of the autoscalers scales the StatefulSet of the manifests, by the number of instances that the rule tells, and more slowly down than up.
+func TestAutoscalers(t *testing.T) {
+	objects := map[string]runtime.Object{}
+	decode(t, "autoscale-hpa.yaml", read(t, "../kubernetes/autoscale-hpa.yaml"), objects)
+	hpa := objects["HorizontalPodAutoscaler"].(*autoscalingv2.HorizontalPodAutoscaler).Spec
+	external := hpa.Metrics[0].External
+	if external.Metric.Name != strings.ReplaceAll(neededInstances, ":", "_") || external.Target.Type != autoscalingv2.AverageValueMetricType || external.Target.AverageValue.String() != "1" {
+		t.Errorf("the HPA follows %+v", external)
+	}
+	keda := scaledObject(t)
+	trigger := keda.Triggers[0]
+	if trigger.Type != "prometheus" || trigger.MetricType != external.Target.Type || trigger.Metadata["threshold"] != "1" || !strings.HasPrefix(trigger.Metadata["query"], neededInstances+"{") {
+		t.Errorf("KEDA follows %+v", trigger)
+	}
+	if _, err := parser.NewParser(parser.Options{}).ParseExpr(trigger.Metadata["query"]); err != nil {
+		t.Error(err)
+	}
+	set := plain(t)["StatefulSet"].(*appsv1.StatefulSet)
+	for name, s := range map[string]scaled{
+		"HPA":  {hpa.ScaleTargetRef.Kind + "/" + hpa.ScaleTargetRef.Name, *hpa.MinReplicas, hpa.MaxReplicas, hpa.Behavior},
+		"KEDA": {keda.ScaleTargetRef.Kind + "/" + keda.ScaleTargetRef.Name, keda.MinReplicaCount, keda.MaxReplicaCount, keda.Advanced.Config.Behavior},
+	} {
+		if s.of != "StatefulSet/"+set.Name {
+			t.Errorf("%s scales %s", name, s.of)
+		}
+		if s.min < 2 || s.max <= s.min {
+			t.Errorf("%s scales from %d to %d", name, s.min, s.max)
+		}
+		grace := *set.Spec.Template.Spec.TerminationGracePeriodSeconds
+		down := s.behavior.ScaleDown
+		if *down.StabilizationWindowSeconds <= *s.behavior.ScaleUp.StabilizationWindowSeconds || int64(down.Policies[0].PeriodSeconds) < grace {
+			t.Errorf("%s scales down again before what it scaled down has drained, which takes up to %d s: %+v", name, grace, down)
+		}
+	}
+}
+
+// kedaSpec has the fields of a ScaledObject, keda.sh/v1alpha1, that the manifest uses.
+type kedaSpec struct {
+	ScaleTargetRef  struct{ APIVersion, Kind, Name string }
+	PollingInterval int32
+	MinReplicaCount int32
+	MaxReplicaCount int32
+	Fallback        struct {
+		FailureThreshold, Replicas int32
+		Behavior                   string
+	}
+	Advanced struct {
+		Config struct {
+			Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
+		} `json:"horizontalPodAutoscalerConfig"`
+	}
+	Triggers []struct {
+		Type       string
+		MetricType autoscalingv2.MetricTargetType
+		Metadata   map[string]string
+	}
+}
+
+// scaledObject reads the manifest for KEDA: its own types would bring all of its scalers with them.
+func scaledObject(t *testing.T) kedaSpec {
+	t.Helper()
+	text, err := yaml.ToJSON([]byte(read(t, "../kubernetes/autoscale-keda.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ObjectMeta
+		Spec            kedaSpec
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&o); err != nil {
+		t.Fatal(err)
+	}
+	if o.APIVersion != "keda.sh/v1alpha1" || o.Kind != "ScaledObject" || o.Metadata.Name == "" {
+		t.Errorf("%+v, %s", o.TypeMeta, o.Metadata.Name)
+	}
+	return o.Spec
 }
 
 func TestManifests(t *testing.T) { consistent(t, plain(t)) }

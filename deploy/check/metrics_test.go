@@ -83,6 +83,9 @@ func TestRules(t *testing.T) {
 	tried := 0
 	for _, g := range groups.Groups {
 		for _, r := range g.Rules {
+			if r.Alert == "" {
+				continue
+			}
 			c, ok := fires[r.Alert]
 			if !ok {
 				t.Errorf("%s is not tried", r.Alert)
@@ -107,8 +110,69 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// An autoscaler is given as many instances as the load needs.
+func TestNeededInstances(t *testing.T) {
+	const file = "../prometheus/streamworker.rules.yml"
+	groups, errs := rulefmt.ParseFile(file, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	var expr string
+	for _, g := range groups.Groups {
+		for _, r := range g.Rules {
+			if r.Record == neededInstances {
+				expr = r.Expr
+			}
+		}
+	}
+	// Two instances of four threads, each at 3,000 records/s; a record takes a millisecond of a thread.
+	const busy = `
+		streamworker_threads{job="words", instance="a"} 4+0x60
+		streamworker_threads{job="words", instance="b"} 4+0x60
+		streamworker_instance_state{job="words", instance="a", state="running"} 1+0x60
+		streamworker_instance_state{job="words", instance="b", state="running"} 1+0x60
+		streamworker_records_total{job="words", instance="a", direction="in"} 0+180000x60
+		streamworker_records_total{job="words", instance="b", direction="in"} 0+180000x60
+		streamworker_processing_seconds_total{job="words", instance="a"} 0+180x60
+		streamworker_processing_seconds_total{job="words", instance="b"} 0+180x60`
+	for name, c := range map[string]struct {
+		series string
+		want   float64
+	}{
+		"more arrives": {busy + `
+			streamworker_arriving_records_per_second{job="words", instance="a"} 4000+0x60
+			streamworker_arriving_records_per_second{job="words", instance="b"} 4000+0x60
+			streamworker_input_lag_records{job="words", instance="a", task="0_0"} 60+0x60`, 3},
+		"much is behind": {busy + `
+			streamworker_arriving_records_per_second{job="words", instance="a"} 3000+0x60
+			streamworker_arriving_records_per_second{job="words", instance="b"} 3000+0x60
+			streamworker_input_lag_records{job="words", instance="a", task="0_0"} 3000000+0x60`, 4},
+		"less arrives": {busy + `
+			streamworker_arriving_records_per_second{job="words", instance="a"} 1000+0x60
+			streamworker_arriving_records_per_second{job="words", instance="b"} 1000+0x60
+			streamworker_input_lag_records{job="words", instance="a", task="0_0"} 0+0x60`, 1},
+		"nothing is processed": {`
+			streamworker_threads{job="words", instance="a"} 4+0x60
+			streamworker_instance_state{job="words", instance="a", state="running"} 1+0x60
+			streamworker_instance_state{job="words", instance="b", state="running"} 1+0x60
+			streamworker_instance_state{job="words", instance="c", state="running"} 0+0x60
+			streamworker_records_total{job="words", instance="a", direction="in"} 9+0x60
+			streamworker_processing_seconds_total{job="words", instance="a"} 9+0x60
+			streamworker_arriving_records_per_second{job="words", instance="a"} 100+0x60
+			streamworker_input_lag_records{job="words", instance="a", task="0_0"} 9000+0x60`, 2},
+	} {
+		got := evaluate(t, "1m", strings.TrimSpace(c.series), expr)
+		if len(got) != 1 || got[0].F != c.want || got[0].Metric.Get("job") != "words" {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // holds counts what an expression gives at the end of sixty steps.
-func holds(t *testing.T, step, series, expr string) int {
+func holds(t *testing.T, step, series, expr string) int { return len(evaluate(t, step, series, expr)) }
+
+// evaluate is what an expression gives at the end of sixty steps.
+func evaluate(t *testing.T, step, series, expr string) promql.Vector {
 	t.Helper()
 	load := "load " + step + "\n"
 	for line := range strings.Lines(series) {
@@ -128,7 +192,7 @@ func holds(t *testing.T, step, series, expr string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(promql.Vector(v))
+	return v
 }
 
 // Grafana's dashboard is well formed, and Prometheus understands what it asks for.
