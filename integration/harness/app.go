@@ -144,6 +144,12 @@ func (a *App) Leave(flags ...string) {
 	}
 }
 
+// Begin starts a command that works from a machine that is none of the instances', and does not wait for its end.
+func (a *App) Begin(name, command string, flags ...string) *Process {
+	a.t.Helper()
+	return startProcess(a.t, a.Dir, name, here{}, a.remote(command, flags...)...)
+}
+
 // Status is what status -o json prints.
 type Status struct {
 	App        string     `json:"app"`
