@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	commandLine = regexp.MustCompile("streamworker (run|stop|probe|status|leave|dev|simulate|topology|test|config check|config schema)\\b([^\n`]*)")
+	commandLine = regexp.MustCompile("streamworker (run|stop|probe|status|leave|swap|advise|dev|simulate|topology|test|config check|config schema)\\b([^\n`]*)")
 	flag        = regexp.MustCompile(`--[a-z][a-z-]*`)
 	listMarks   = strings.NewReplacer(`", "`, " ", ", ", " ", `"`, "", "[", "", "]", "")
 	deployPath  = regexp.MustCompile(`\bdeploy(?:/[\w@.-]+)+`)

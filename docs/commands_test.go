@@ -25,6 +25,7 @@ var elsewhere = []struct{ line, by, how string }{
 	{`docker (build|run)`, "TestDockerfile", "reads the image's steps, files and user"},
 	{`(cd deploy/compose|\(umask 077; echo|docker (compose|wait))`, "TestCompose", "reads services, tokens and signals; TestComposeTokenFile the file with the token"},
 	{`helm install`, "TestChart", "renders the chart with Helm's library"},
+	{`kubectl apply -f deploy/kubernetes/autoscale-keda`, "TestAutoscalers", "reads what it scales, and by what"},
 	{`kubectl (create|get) secret`, "TestManifestsNeedAToken", "reads where the token comes from"},
 	{`curl -H "Authorization: Bearer \$TOKEN" https://`, "TestToken", "asks /metrics with this header"},
 	{`curl -H "Authorization: Bearer \$TOKEN" "https://.*/api/v1/stores`, "TestQuery", "has commands that send such requests; pkg/query tests each parameter"},

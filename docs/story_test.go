@@ -10,6 +10,7 @@ var stories = map[string]func(*scene){
 	"trial":       trialRun,
 	"first steps": firstSteps,
 	"drains":      drains,
+	"swaps":       swaps,
 	"stops":       stops,
 }
 
@@ -97,6 +98,20 @@ func drains(s *scene) {
 	s.awaitRunning("words", "worker-1", "worker-2")
 	s.run("leave -c app.yaml --wait", "worker-1: drained")
 	here.ends(10, "")
+}
+
+// swaps goes from one pool to another, and asks how large it should be.
+func swaps(s *scene) {
+	blue := s.worker("worker-1", "--label", "pool=blue")
+	s.awaitRunning("words", "worker-1")
+	s.run("advise --brokers kafka:9092 --app words", "words needs ")
+	s.run("advise -c app.yaml -o json", `"instances":1,"leaving":0,"needed":`)
+	swap := s.start("swap --brokers kafka:9092 --app words --from pool=blue --to pool=green")
+	await(s.t, "the swap waits", func() bool { return strings.Contains(swap.said(), "waiting for pool=green: 0 running") })
+	s.run("swap --brokers kafka:9092 --app words --from pool=blue --cancel", "worker-1: was not leaving")
+	s.worker("worker-2", "--label", "pool=green")
+	swap.ends(0, "worker-1: drained")
+	blue.ends(10, "")
 }
 
 // stops ends the instance on this host in each way, and at last the application.
