@@ -14,7 +14,8 @@ import (
 )
 
 // User data starts with what it is and its version. A new version must be readable by one release before
-// the next release writes it: instances of both are members of one group while it is upgraded.
+// the next release writes it: instances of both are members of one group while it is upgraded. What older builds may leave
+// unread needs no new version: it goes behind the rest (reader.later).
 const (
 	magicReport = 0xb5
 	magicPlan   = 0xb6
@@ -139,6 +140,7 @@ func DecodePlan(b []byte) (assign.MemberPlan, error) {
 	p.Release = r.handovers()
 	p.Learn = r.taskSet()
 	p.Standby = r.taskSet()
+	r.later(func(uint64, *reader) {}) // there are none yet
 	if err := r.end(); err != nil {
 		return assign.MemberPlan{}, fmt.Errorf("plan: %w", err)
 	}

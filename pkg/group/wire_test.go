@@ -260,6 +260,17 @@ func TestBadUserData(t *testing.T) {
 	}
 }
 
+// Plans may have fields of a later build too.
+func TestPlanOfALaterBuild(t *testing.T) {
+	b := EncodePlan(fullPlan())
+	if p, err := DecodePlan(append(slices.Clone(b), 5, 0, 0x80, 0x01, 3, 'n', 'e', 'w')); err != nil || !reflect.DeepEqual(p, fullPlan()) {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if _, err := DecodePlan(append(b, 7, 0, 5, 0)); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("out of order: %v", err)
+	}
+}
+
 // A few bytes must not stand for billions of tasks or for gigabytes.
 func TestBombs(t *testing.T) {
 	run := func(header ...byte) []byte { return append([]byte{1, 0}, header...) } // one subtopology, 0

@@ -71,10 +71,11 @@ func (m Metadata) String() string {
 	return text
 }
 
-// ParseMetadata reads what String wrote. Anything else gives ErrForeignMetadata.
+// ParseMetadata reads what String wrote, here or in a later build, which may have put more words behind those of a release: these are
+// left unread. Anything else gives ErrForeignMetadata.
 func ParseMetadata(s string) (Metadata, error) {
 	f := strings.Split(s, " ")
-	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 4 && len(f) != 6 && len(f) != 7 {
+	if len(f) < 2 || f[0] != metadataVersion || len(f) != 2 && len(f) != 4 && len(f) < 6 {
 		return Metadata{}, fmt.Errorf("%w: %.60q", ErrForeignMetadata, s)
 	}
 	m := Metadata{Committer: unescape(f[1])}
@@ -94,7 +95,7 @@ func ParseMetadata(s string) (Metadata, error) {
 		return Metadata{}, fmt.Errorf("%w: time %q", ErrForeignMetadata, f[4])
 	}
 	t := &Token{Release: assign.ReleaseID{Generation: int32(gen), Owner: unescape(f[5])}, LastProcessedUs: last}
-	if len(f) == 7 {
+	if len(f) > 6 {
 		stores, err := strconv.ParseUint(f[6], 16, 32)
 		if err != nil {
 			return Metadata{}, fmt.Errorf("%w: stores %q", ErrForeignMetadata, f[6])

@@ -59,6 +59,16 @@ func TestForeignMetadata(t *testing.T) {
 	}
 }
 
+// Words that a later build has put behind those of a release are left unread.
+func TestMetadataOfALaterBuild(t *testing.T) {
+	got, err := handover.ParseMetadata("sw1 m-1 7 5 0 m-1 c0ffee later x=1")
+	want := handover.Metadata{Committer: "m-1", Token: token(7, "m-1", 0, 5)}
+	want.Token.Stores = 0xc0ffee
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("reads as %+v, %v", got, err)
+	}
+}
+
 // The broker's default bound is 4096 bytes: a task with many stores must stay below it.
 func TestMetadataFitsTheBrokersBound(t *testing.T) {
 	id := "an-instance-with-a-rather-long-host-name.example.org-" + strings.Repeat("0", 36)
