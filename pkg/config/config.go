@@ -34,6 +34,8 @@ type Config struct {
 	BalancingFactor  int           // least spread of loads at which tasks move; at least 2
 	ScaleDownTimeout time.Duration // 0: none
 	OnTerminate      OnTerminate
+	RebalanceMode    RebalanceMode
+	UpgradeFrom      []string // protocols of plain consumers, of which the group has or gets some under Upgrading
 
 	Admin     Admin
 	Telemetry Telemetry

@@ -31,6 +31,9 @@ var descriptions = map[string]description{
 	"scale_down_timeout": {Default: none, Meaning: "time after which a leaving instance leaves with what is left. Without it a drain takes as long as it needs"},
 	"on_terminate": {Default: "`keep` with an `instance_id`, else `release`", Meaning: "what SIGTERM and the first Ctrl-C do, see [operations.md](operations.md#stopping-and-restarting). " +
 		"`keep` needs an `instance_id`"},
+	"rebalance_mode": {Meaning: "`upgrading`: the group has plain consumers beside the instances, or is to get them, see [operations.md](operations.md#from-plain-consumers)"},
+	"upgrade_from": {Kind: "list, or one text with commas: `range`, `roundrobin`, `sticky`, `cooperative-sticky`", Default: none, Meaning: "the protocols of these consumers, their assignment strategies. " +
+		"Counts under `upgrading` only"},
 
 	"kafka.brokers":           {Kind: "list, or one text with commas", Default: "required, here or by `--brokers`", Meaning: "`host:port`, or `host` for port 9092"},
 	"kafka.group":             {Kind: "name", Default: asApp, Meaning: "consumer group"},

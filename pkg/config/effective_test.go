@@ -66,6 +66,7 @@ standbys: 0
 balancing_factor: 2
 scale_down_timeout: 10m
 on_terminate: keep
+rebalance_mode: incremental
 admin:
   listen: 127.0.0.1:9464
   allow_actions: false

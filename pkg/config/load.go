@@ -108,6 +108,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	c.BalancingFactor = int(m.Get("balancing_factor").Int(2, 2, math.MaxInt32))
 	c.ScaleDownTimeout = m.Get("scale_down_timeout").Duration(0, time.Second, 365*day)
 	r.onTerminate(m.Get("on_terminate"))
+	checkRebalance := r.rebalance(m)
 	r.admin(m.Get("admin"))
 	r.telemetry(m.Get("telemetry"))
 	r.log(m.Get("log"))
@@ -115,6 +116,7 @@ func (r *reader) read(m *yamlnode.Map) {
 	c.Topology = topology.Definition{
 		App: c.App, Prefix: r.o.Prefix, Dir: filepath.Dir(c.Path), Registry: schemas, Tables: tables, Streams: streams,
 	}.Parse()
+	checkRebalance()
 	m.Done()
 }
 

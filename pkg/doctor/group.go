@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/control"
 	"github.com/streamworker/streamworker/pkg/group"
 	"github.com/streamworker/streamworker/pkg/kafka"
@@ -51,9 +52,11 @@ func (d *Doctor) group(ctx context.Context) {
 	case g.State != "Stable":
 		d.tell(checkGroup, Warning, "%s has %d members and is in a round (%s): if it stays so, a member hangs; it is removed after kafka.rebalance_timeout (%s)",
 			name, len(g.Members), g.State, d.cfg.Kafka.RebalanceTimeout)
+	case g.Protocol != group.ProtocolName && d.cfg.RebalanceMode == config.Upgrading && slices.Contains(d.cfg.UpgradeFrom, g.Protocol):
+		d.tell(checkGroup, OK, "%s speaks %s, as plain consumers are among its %d members: %s", name, g.Protocol, len(g.Members), clientIDs(g))
 	case g.Protocol != group.ProtocolName:
-		d.tell(checkGroup, Failed, "%s has other consumers in it (protocol %q: %s): give the application a group of its own by kafka.group, or end them",
-			name, g.Protocol, clientIDs(g))
+		d.tell(checkGroup, Failed, "%s has other consumers in it (protocol %q: %s): give the application a group of its own by kafka.group, or end them; "+
+			"to replace them one by one, set rebalance_mode: upgrading and upgrade_from", name, g.Protocol, clientIDs(g))
 	default:
 		d.tell(checkGroup, OK, "%s has %d members: %s", name, len(g.Members), clientIDs(g))
 		d.agreement(g)

@@ -30,6 +30,10 @@ type Config struct {
 	// member leads a round, and must return at once.
 	InputRacks func(topic string, partition int32) []string
 
+	// UpgradeFrom names the protocols, of range, roundrobin, sticky and cooperative-sticky, that are offered beside ours: the
+	// group has, or is to get, plain consumers as members. Empty: the group is streamworker's alone.
+	UpgradeFrom []string
+
 	Coordinator *Coordinator // of the same group; stays open when Run ends
 
 	// FormerMemberFile keeps the member id, so that a restart can remove its former self from the group;
@@ -79,6 +83,9 @@ func (c *Config) validate() error {
 	wrong(c.RebalanceTimeout <= c.Heartbeat, "rebalance timeout %v: it must be more than the heartbeat %v", c.RebalanceTimeout, c.Heartbeat)
 	wrong(len(topicsOf(c.Subtopologies)) == 0, "no topics to consume")
 	wrong(len(tasksOf(c.Subtopologies)) > maxTasks, "%d tasks: at most %d are supported", len(tasksOf(c.Subtopologies)), maxTasks)
+	for _, name := range c.UpgradeFrom {
+		wrong(plainProtocol(name) == nil, "no protocol %q to upgrade from", name)
+	}
 	return errors.Join(errs...)
 }
 

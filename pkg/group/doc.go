@@ -22,6 +22,7 @@
 //	envelope.go    ConsumerProtocol around them
 //	budget.go      size of the record in which Kafka keeps a group, and what to do near its limit
 //	balancer.go    the leader's work, and the adapter to kgo
+//	upgrade.go     the protocols of plain consumers beside ours
 //	membership.go  joining, plans, forced rounds, leaving
 //	clock.go       when a member must take itself for expelled
 //	watch.go       what runs beside the kgo client: that clock, heartbeats of our own, removal of former members

@@ -15,6 +15,10 @@ type losing struct {
 }
 
 func (l *losing) Report() assign.Report                 { return assign.Report{} }
+func (*losing) Assigned(string, int32, []assign.TaskID) {}
+
+func (*losing) Revoke(_ func(assign.TaskID) bool, done func()) { done() }
+
 func (l *losing) Plan(string, int32, assign.MemberPlan) {}
 func (l *losing) Lost(error)                            { l.asked = append(l.asked, l.m.Expired(time.Now())) }
 

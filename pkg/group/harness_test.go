@@ -237,6 +237,18 @@ func (in *instance) Plan(memberID string, generation int32, p assign.MemberPlan)
 	}
 }
 
+// Assigned takes the tasks of a round of plain consumers.
+func (in *instance) Assigned(memberID string, generation int32, tasks []assign.TaskID) {
+	in.Plan(memberID, generation, assign.MemberPlan{Own: tasks})
+}
+
+func (in *instance) Revoke(which func(assign.TaskID) bool, done func()) {
+	in.mu.Lock()
+	maps.DeleteFunc(in.owned, func(t assign.TaskID, _ bool) bool { return which(t) })
+	in.mu.Unlock()
+	done()
+}
+
 func (in *instance) Lost(err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -15,6 +15,10 @@ type lossWatch struct {
 }
 
 func (w *lossWatch) Report() assign.Report                 { return assign.Report{} }
+func (*lossWatch) Assigned(string, int32, []assign.TaskID) {}
+
+func (*lossWatch) Revoke(_ func(assign.TaskID) bool, done func()) { done() }
+
 func (w *lossWatch) Plan(string, int32, assign.MemberPlan) {}
 func (w *lossWatch) Lost(error)                            { w.at = append(w.at, w.m.Losses()) }
 

@@ -25,6 +25,14 @@ type Handler interface {
 	// the plan of the running generation once more.
 	Plan(memberID string, generation int32, plan assign.MemberPlan)
 
+	// Assigned is called in place of Plan after a round of another protocol (Config.UpgradeFrom): the tasks are all that
+	// the member runs from now on.
+	Assigned(memberID string, generation int32, tasks []assign.TaskID)
+
+	// Revoke has the tasks that which names stop and commit what they have done. It returns at once, and calls done when
+	// that and all releases under way have ended. It is called under Config.UpgradeFrom only.
+	Revoke(which func(assign.TaskID) bool, done func())
+
 	// Lost says that the lease is over, as others may have been given the tasks. It is called once for each
 	// lease that is lost; the next Plan comes from a round in which nothing of the lost lease counted.
 	// The error wraps ErrExpelled, ErrSessionOver or ErrUnreadablePlan.
@@ -68,6 +76,11 @@ type Membership struct {
 		missing    bool      // the join under way, or the one before it, has brought no plan yet
 		missed     bool      // the join under way follows one that brought no plan
 		nonce      uint32
+
+		protocol string          // that the group speaks; "": not known yet
+		leaving  bool            // the report of the join under way says so
+		claimed  []assign.TaskID // tasks that the join under way claims under a cooperative protocol of plain consumers
+		told     []assign.TaskID // tasks that the lease names as our own
 	}
 }
 
@@ -121,9 +134,10 @@ func (m *Membership) Run(ctx context.Context) error {
 
 	// The kgo client lives in ctx. kgo's Close leaves the group of a dynamic member; but once its context
 	// has ended it writes to no connection any more, and the LeaveGroup fails unsent.
+	own := &balancer{leader: m.leader, join: func() []byte { return m.subscription(ctx.Done()) }, synced: m.synced}
 	opts := append(m.cfg.clientOptions(),
 		kgo.WithContext(ctx),
-		kgo.Balancers(&balancer{leader: m.leader, join: m.subscription, synced: m.synced}),
+		kgo.Balancers(m.balancers(own)...),
 		kgo.WithHooks(hooks{m}),
 	)
 	client, err := kgo.NewClient(opts...)
@@ -135,9 +149,23 @@ func (m *Membership) Run(ctx context.Context) error {
 	stop(nil)
 	client.Close()
 	if err := context.Cause(ctx); errors.Is(err, ErrNotAdmitted) {
+		m.withdraw()
 		return err
 	}
 	return nil
+}
+
+// withdraw removes a member that was let into the group all the same: it would be assigned what it does not run.
+func (m *Membership) withdraw() {
+	id, _ := m.clientMember()
+	if id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Heartbeat)
+	defer cancel()
+	if err := m.cfg.Coordinator.Leave(ctx, "the instance is not admitted", id); err != nil {
+		m.cfg.Logger.Debug("not removed from the group; its session ends", "member", id, "error", err)
+	}
 }
 
 // settle is how long after a plan a member begins no round of its own. A member whose sync comes after the
@@ -246,7 +274,7 @@ func (m *Membership) clientMember() (string, int32) {
 
 // subscription makes the bytes of a join. kgo calls it on the goroutine that manages the group, for each
 // join that it sends anew (not when it repeats a request whose connection broke).
-func (m *Membership) subscription() []byte {
+func (m *Membership) subscription(ended <-chan struct{}) []byte {
 	m.callbacks.Lock()
 	defer m.callbacks.Unlock()
 	id, _ := m.clientMember()
@@ -265,6 +293,9 @@ func (m *Membership) subscription() []byte {
 	m.mu.clock.joins(time.Now())
 	m.mu.inSession, m.mu.identified, m.mu.stale = false, id != "", false
 	m.mu.missed, m.mu.missing = m.mu.missing, m.mu.identified
+	m.mu.Unlock()
+	m.yield(ended)
+	m.mu.Lock()
 	if m.mu.forced {
 		m.mu.forced = false
 		m.mu.nonce++
@@ -273,20 +304,41 @@ func (m *Membership) subscription() []byte {
 	m.mu.Unlock()
 	report := m.handler.Report()
 	report.Nonce += nonce
+	m.mu.Lock()
+	m.claims(report)
+	m.mu.Unlock()
 	return encodeSubscription(m.topics, report)
 }
 
-// synced takes the assignment of a round. kgo has stored the round's member id and generation by then, and
-// changes them only on the goroutine that this runs on.
+// synced takes the assignment of a round that spoke our protocol.
 func (m *Membership) synced(assigned []byte) error {
+	plan, err := decodeAssignment(assigned)
+	return m.admit(ProtocolName, err, func(id string, generation int32) {
+		m.mu.Lock()
+		m.mu.told = plan.Own
+		m.mu.Unlock()
+		m.cfg.Logger.Debug("plan received", "member", id, "generation", generation,
+			"own", len(plan.Own), "take", len(plan.Take), "release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
+		m.handler.Plan(id, generation, plan)
+	})
+}
+
+// admit begins a lease by what a round of the protocol has assigned, unless that is an error. kgo has stored the round's
+// member id and generation by then, and changes them only on the goroutine that this runs on.
+func (m *Membership) admit(protocol string, err error, assigned func(id string, generation int32)) error {
 	m.callbacks.Lock()
 	defer m.callbacks.Unlock()
 	id, generation := m.clientMember()
-	plan, err := decodeAssignment(assigned)
 	if err != nil {
 		// No new round: it would have the same leader. kgo joins again after a while and is given the same
 		// plan, until another member leads.
 		m.lost(fmt.Errorf("%w: %w", ErrUnreadablePlan, err), false)
+		m.mu.Lock()
+		admitted, stop := m.mu.admitted, m.mu.stop
+		m.mu.Unlock()
+		if errors.Is(err, ErrForeign) && !admitted {
+			stop(fmt.Errorf("group %s: %w: %w: %s", m.cfg.Group, ErrNotAdmitted, err, foreignPlan))
+		}
 		return err
 	}
 	m.mu.Lock()
@@ -300,16 +352,23 @@ func (m *Membership) synced(assigned []byte) error {
 	m.mu.memberID, m.mu.generation, m.mu.admitted = id, generation, true
 	m.mu.clock.admitted(time.Now())
 	m.mu.inSession = true
-	forced := m.mu.forced
+	forced, former := m.mu.forced, m.mu.protocol
+	m.mu.protocol = protocol
 	m.mu.Unlock()
-	m.cfg.Logger.Debug("plan received", "member", id, "generation", generation,
-		"own", len(plan.Own), "take", len(plan.Take), "release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
-	m.handler.Plan(id, generation, plan)
+	if protocol != former {
+		m.cfg.Logger.Info("what the group speaks", "protocol", protocol, "former", former, "generation", generation)
+	}
+	assigned(id, generation)
 	if forced {
 		m.want()
 	}
 	return nil
 }
+
+// foreignPlan says what an operator can do about a group that assigns partitions to a member of ours. Brokers do so in a group of
+// KIP-848, which admits members of the classic protocol.
+const foreignPlan = "something else than streamworker assigns this group's partitions, such as the brokers for consumers with " +
+	"group.protocol=consumer (KIP-848): restart these with group.protocol=classic first, then upgrade; or stop them; or choose another group id"
 
 // lost ends the lease, if there is one. m.callbacks must be held. With force, the next join starts a round:
 // what this lease has sent and nobody has answered must not count under the next one, so that has to have
@@ -357,7 +416,8 @@ func remedyFor(err error) string {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		return "grant this client's principal the ACL operation READ on it, e.g. with kafka-acls"
 	case errors.Is(err, kerr.InconsistentGroupProtocol):
-		return "stop the other consumers of this group, or choose another group id"
+		return "its members speak another protocol, which kafka-consumer-groups --describe --state shows: to take over from plain consumers without a stop, " +
+			"set rebalance_mode: upgrading and upgrade_from to that protocol, and replace one after the other; or stop all other consumers first; or choose another group id"
 	case errors.Is(err, kerr.InvalidSessionTimeout):
 		return "choose a session timeout within the broker's group.min.session.timeout.ms and group.max.session.timeout.ms"
 	case errors.Is(err, kerr.GroupMaxSizeReached):

@@ -53,7 +53,11 @@ func runChild() {
 
 type childHandler struct{}
 
-func (childHandler) Report() assign.Report { return assign.Report{Instance: "child"} }
+func (childHandler) Report() assign.Report                   { return assign.Report{Instance: "child"} }
+func (childHandler) Assigned(string, int32, []assign.TaskID) {}
+
+func (childHandler) Revoke(_ func(assign.TaskID) bool, done func()) { done() }
+
 func (childHandler) Plan(memberID string, generation int32, _ assign.MemberPlan) {
 	fmt.Println("plan", memberID, generation)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamworker/streamworker/pkg/config"
 )
 
 // fencingStep bounds each request, as a task waits to be opened meanwhile: a broker may be gone as well, and what the
@@ -25,6 +27,7 @@ const ongoing = "Ongoing" // state of a transaction
 type fencing struct {
 	app, own string          // the application's name and this instance's id
 	group    string          // consumer group
+	shared   bool            // with plain consumers, whose transactional ids may look like those of instances: nothing is ended
 	writes   map[string]bool // topics that the application's transactions may touch
 	adm      *kadm.Client
 	client   func(opts ...kgo.Opt) (*kgo.Client, error)
@@ -42,7 +45,7 @@ const offsetsTopic = "__consumer_offsets"
 
 func (i *Instance) newFencing(admin *kgo.Client, lay *layout) *fencing {
 	f := &fencing{
-		app: i.cfg.App, own: i.id, group: i.cfg.Kafka.Group, writes: map[string]bool{offsetsTopic: true}, adm: kadm.NewClient(admin),
+		app: i.cfg.App, own: i.id, group: i.cfg.Kafka.Group, shared: i.cfg.RebalanceMode == config.Upgrading, writes: map[string]bool{offsetsTopic: true}, adm: kadm.NewClient(admin),
 		client: func(opts ...kgo.Opt) (*kgo.Client, error) {
 			// The timeout goes with the id, and the brokers may not allow the client's default.
 			return kgo.NewClient(i.kafkaOptions("-fence", append(opts, kgo.TransactionTimeout(i.cfg.Kafka.TransactionTimeout))...)...)
@@ -58,6 +61,9 @@ func (i *Instance) newFencing(admin *kgo.Client, lay *layout) *fencing {
 // run looks for such transactions and ends them. Of several calls at one time one works for all. Where the brokers or
 // the rights do not allow it, run says so once and returns: the transactions end with their timeout.
 func (f *fencing) run(ctx context.Context) error {
+	if f.shared {
+		return nil
+	}
 	called := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()

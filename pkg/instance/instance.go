@@ -238,6 +238,10 @@ func (i *Instance) assemble(ctx context.Context, fatal chan error) (_ *parts, er
 // connect builds the parts that know each other.
 func (i *Instance) connect(p *parts, lay *layout) (err error) {
 	c := i.cfg
+	var upgradeFrom []string
+	if c.RebalanceMode == config.Upgrading {
+		upgradeFrom = c.UpgradeFrom
+	}
 	if p.coord, err = group.NewCoordinator(c.Kafka.Group, i.kafkaOptions("-coordinator")...); err != nil {
 		return err
 	}
@@ -258,6 +262,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		NewProducer: func() (*kgo.Client, error) { return i.newProducer(member, lay.limits) }, Transactions: transactions, Limits: lay.limits,
 		Events: logEvents(i.log, tasks.Join(i.recent.events(), i.opts.Events)), Logger: i.log.With("component", "tasks"),
 		Threads: c.Threads, CommitInterval: c.CommitInterval, AcceptableLag: c.Learners.AcceptableLag, StuckAfter: c.Learners.StuckAfter, Stable: c.Learners.Mode == config.Stable,
+		Yields: group.Yields(upgradeFrom),
 	})
 	var racksOf func(topic string, partition int32) []string
 	if p.racks != nil {
@@ -269,6 +274,7 @@ func (i *Instance) connect(p *parts, lay *layout) (err error) {
 		Subtopologies: lay.group,
 		Policy:        assign.Policy{BalancingFactor: c.BalancingFactor, MaxLearners: c.Learners.MaxLearners, Standbys: c.Standbys},
 		InputRacks:    racksOf,
+		UpgradeFrom:   upgradeFrom,
 		Coordinator:   p.coord, FormerMemberFile: filepath.Join(c.State.Dir, "member"), Logger: i.log,
 		JoinWaiting: func() { go i.sayHello(p) },
 	}, p.manager)

@@ -124,6 +124,7 @@ type Config struct {
 	AcceptableLag  int64         // records a ready learner may be behind; default 10,000
 	StuckAfter     time.Duration // without progress a copy counts as stuck; default 10 min
 	Stable         bool          // say ready only when all learners are
+	Yields         bool          // the group client has what runs revoked before every join
 }
 
 func (c *Config) ensureDefaults() {

@@ -25,7 +25,7 @@ const recovery = 10 * time.Second
 
 // Manager runs the tasks of one instance. Its loop owns the handover machine and the tasks' slots, and
 // brings what runs in line with what the machine says; everything that waits happens elsewhere and
-// reports back. Report, Plan and Lost are called by the group client, the others by anyone.
+// reports back. Report, Plan, Assigned, Revoke and Lost are called by the group client, the others by anyone.
 type Manager struct {
 	cfg Config
 	log *slog.Logger
@@ -50,6 +50,7 @@ type Manager struct {
 	lastReport assign.Report
 	stuck      handover.Stuck
 	stuckNow   []handover.StuckCopy
+	revoked    []func() // to be called when no release is under way
 	upkept     upkeepTimes
 
 	totals totals
@@ -73,7 +74,7 @@ func NewManager(cfg Config) *Manager {
 		cfg: cfg, log: cfg.Logger, box: newMailbox(), stopped: make(chan struct{}),
 		machine: handover.New(), slots: map[assign.TaskID]*slot{}, patience: stopPatience, recovery: recovery,
 	}
-	m.machine.Stable, m.machine.Racks = cfg.Stable, cfg.Identity.Rack != ""
+	m.machine.Stable, m.machine.Racks, m.machine.Yields = cfg.Stable, cfg.Identity.Rack != "", cfg.Yields
 	m.stuck.After = cfg.StuckAfter
 	m.status.Store(&Status{At: time.Now()})
 	return m
@@ -110,6 +111,7 @@ func (m *Manager) Run(ctx context.Context) error {
 
 	m.loop(ctx)
 	m.shutdown()
+	m.tellRevoked()
 
 	cancel()
 	helpers.Wait()
@@ -118,6 +120,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	for _, f := range m.box.close() {
 		f() // a caller may be waiting for it
 	}
+	m.tellRevoked()
 	return nil
 }
 
@@ -137,6 +140,7 @@ func (m *Manager) loop(ctx context.Context) {
 		case <-check.C:
 			m.check()
 		}
+		m.tellRevoked()
 		m.requestRound()
 	}
 }
@@ -219,14 +223,19 @@ func (m *Manager) Plan(memberID string, generation int32, plan assign.MemberPlan
 		m.machine.Adopt(handover.Lease{Member: memberID, Generation: generation}, plan)
 		m.log.Debug("adopted a plan", "member", memberID, "generation", generation, "own", len(plan.Own), "take", len(plan.Take),
 			"release", len(plan.Release), "learn", len(plan.Learn), "standby", len(plan.Standby))
-		if m.stopping {
-			m.planWhileStopping()
-		}
-		m.reconcileAll()
-		m.planForTransaction()
-		m.commitReady()
-		m.publish()
+		m.planned()
 	})
+}
+
+// planned brings what runs in line with a plan that the machine has adopted.
+func (m *Manager) planned() {
+	if m.stopping {
+		m.planWhileStopping()
+	}
+	m.reconcileAll()
+	m.planForTransaction()
+	m.commitReady()
+	m.publish()
 }
 
 // Lost ends the membership under which tasks ran: what was not committed is dropped.

@@ -14,6 +14,9 @@ type Machine struct {
 	Stable bool
 	// Racks makes standbys say so as well: one in a better rack replaces another when it has caught up.
 	Racks bool
+	// Yields says that every join is preceded by a Revoke of all that runs. Then a plan that gives a task back is nothing
+	// that others wait for, and a round that it asked for would be followed by the next.
+	Yields bool
 
 	tasks    map[assign.TaskID]*TaskState
 	lease    Lease
@@ -105,7 +108,7 @@ func (m *Machine) adoptOwn(s *TaskState) {
 	// Also from a release that was ordered before: what is in memory is not resumed (rule 5).
 	s.enter(Opening)
 	// A ready learner elsewhere, or the next move of a stateless task, waits until this is an owner.
-	m.wantRound = true
+	m.wantRound = m.wantRound || !m.Yields
 }
 
 func (m *Machine) adoptTake(s *TaskState, id assign.ReleaseID) {

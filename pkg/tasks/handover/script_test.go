@@ -18,6 +18,8 @@ import (
 // idle, and whether the instance now wants a round.
 //
 //	plan gen=N [member=M] [own=(T,...)] [take=(T:ID,...)] [release=(T:ID,...)] [learn=(T,...)] [standby=(T,...)] [superseded]
+//	assign gen=N tasks=(T,...)    what a protocol of plain consumers assigned
+//	revoke [tasks=(T,...)]        what runs is given up; without tasks: all
 //	lost
 //	token T id=ID          the poll of the committed offset found this token
 //	opened T [after=ID]    state is up to date; the offset was committed after that release
@@ -63,13 +65,19 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
 		s.m, s.member = handover.New(), value(d, "member", "a")
-		s.m.Stable, s.m.Racks = d.HasArg("stable"), d.HasArg("racks")
+		s.m.Stable, s.m.Racks, s.m.Yields = d.HasArg("stable"), d.HasArg("racks"), d.HasArg("yields")
 	case "plan":
 		s.member = value(d, "member", s.member)
 		s.m.Adopt(handover.Lease{Member: s.member, Generation: int32(number(t, d, value(d, "gen", "")))}, parsePlan(t, d))
 		if s.m.Superseded() {
 			say("superseded")
 		}
+	case "assign":
+		s.m.Assign(handover.Lease{Member: s.member, Generation: int32(number(t, d, value(d, "gen", "")))}, parseTasks(t, d, "tasks"))
+	case "revoke":
+		some := parseTasks(t, d, "tasks")
+		s.m.Revoke(func(id assign.TaskID) bool { return !d.HasArg("tasks") || slices.Contains(some, id) })
+		say("%s", choose(s.m.Releasing(), "releasing", "nothing to wait for"))
 	case "lost":
 		s.m.Lost()
 	case "token":
