@@ -14,6 +14,7 @@
 #   kafka.sh console-producer ARGS...  and console-consumer ARGS...: Kafka's own, to write and read records
 #   kafka.sh consumer-groups ARGS... Kafka's own kafka-consumer-groups
 #   kafka.sh acls ARGS...            Kafka's own kafka-acls
+#   kafka.sh java FILE ARGS...       a program in one Java source file, with Kafka's jars
 #
 # Needs a JDK 17 or newer, and Maven for the first start.
 # Settings: KAFKA_VERSION, KAFKA_HEAP (JVM options), KAFKA_CACHE (the jars), KAFKA_EXTRA_CONFIG (lines for
@@ -256,7 +257,7 @@ run() { # COMMAND...
   "$@"
 }
 
-[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | TOOL ARGS..., where TOOL is topics, console-producer, console-consumer, consumer-groups or acls"
+[ $# -gt 0 ] || die "usage: $0 libs | up DIR [PORT] | down DIR | kill DIR | cluster DIR N | run COMMAND... | java FILE ARGS... | TOOL ARGS..., where TOOL is topics, console-producer, console-consumer, consumer-groups or acls"
 command=$1
 shift
 tool() { # CLASS ARGS...
@@ -277,5 +278,6 @@ console-producer) tool org.apache.kafka.tools.ConsoleProducer "$@" ;;
 console-consumer) tool org.apache.kafka.tools.consumer.ConsoleConsumer "$@" ;;
 consumer-groups) tool org.apache.kafka.tools.consumer.group.ConsumerGroupCommand "$@" ;;
 acls) tool org.apache.kafka.tools.AclCommand "$@" ;;
+java) tool "$@" ;;
 *) die "unknown command $command" ;;
 esac
