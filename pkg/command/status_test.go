@@ -70,6 +70,7 @@ func TestStatusFromAnywhere(t *testing.T) {
 		s.Learning = []control.Learning{{Task: "0_0", Ready: true}, {Task: "0_1", Lag: 12345}}
 		s.Fail("0_1", errors.New("opening the state of task 0_1: no space left on device"), 3)
 		s.FailedTasks += 2
+		s.BadGlobal("rates", 12, errors.New("record at rates[0] offset 7: value: no JSON"))
 	})
 	a.put(t, "c", control.Drained, func(s *control.Status) { s.Left = control.LeftDrained })
 	var s shell
@@ -109,6 +110,9 @@ TASK  ACTIVE  INPUT LAG
 CANNOT GO ON  INSTANCE  FAILURES  ERROR
 0_1           b         3         opening the state of task 0_1: no space left on device
 and 2 more
+
+GLOBAL TABLE  INSTANCE  BAD RECORDS  ERROR
+rates         b         12           record at rates[0] offset 7: value: no JSON
 
 a is draining: 2 tasks left, no timeout
 

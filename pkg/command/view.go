@@ -31,6 +31,7 @@ func writeView(w io.Writer, v control.View, now time.Time) error {
 	writeMoves(t, v)
 	writeLags(t, v)
 	writeFailures(t, v)
+	writeBadGlobals(t, v)
 	for _, i := range v.Instances {
 		if i.State == control.Draining {
 			fmt.Fprintf(t, "\n%s is draining: %s left%s\n", i.ID, count(len(i.Active), "task"), timeLeft(i.Deadline, now))
@@ -101,6 +102,17 @@ func writeFailures(w io.Writer, v control.View) {
 	}
 	if more := v.FailedTasks - len(v.Failed); more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)
+	}
+}
+
+// writeBadGlobals prints the global tables with records that could not be read.
+func writeBadGlobals(w io.Writer, v control.View) {
+	if len(v.BadGlobals) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nGLOBAL TABLE\tINSTANCE\tBAD RECORDS\tERROR")
+	for _, g := range v.BadGlobals {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", g.Table, g.Instance, g.Records, g.Error)
 	}
 }
 

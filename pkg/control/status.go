@@ -39,6 +39,7 @@ type Status struct {
 	DeadlineMs  int64              `json:"deadline_ms,omitempty"`  // of draining, ms since the epoch; 0: none
 	Failed      []Failure          `json:"failed,omitempty"`       // tasks that cannot go on, at most MaxFailed of them
 	FailedTasks int                `json:"failed_tasks,omitempty"` // how many there are
+	BadGlobals  []BadGlobal        `json:"bad_globals,omitempty"`  // global tables with records that cannot be read
 	Left        string             `json:"left,omitempty"`         // why it has left: drained, timeout or now
 	Behind      map[string]int64   `json:"behind,omitempty"`       // per task being learned, the most changelog records that it was behind
 	Rates       Rates              `json:"rates,omitzero"`
@@ -122,6 +123,13 @@ type Failure struct {
 	Failures int    `json:"failures"` // in a row
 }
 
+// BadGlobal tells of records of a global table's topic that cannot be read.
+type BadGlobal struct {
+	Table   string `json:"table"`
+	Records int64  `json:"records"` // since the start of the instance
+	Error   string `json:"error"`   // of the last one
+}
+
 // Bounds of what a status says of failed tasks, so that it stays a small record when everything fails.
 const (
 	MaxFailed     = 20
@@ -134,11 +142,24 @@ func (s *Status) Fail(task string, err error, failures int) {
 	if len(s.Failed) == MaxFailed {
 		return
 	}
+	s.Failed = append(s.Failed, Failure{Task: task, Error: shortened(err), Failures: failures})
+}
+
+// BadGlobal adds a global table with records that cannot be read.
+func (s *Status) BadGlobal(table string, records int64, err error) {
+	s.BadGlobals = append(s.BadGlobals, BadGlobal{Table: table, Records: records, Error: shortened(err)})
+}
+
+// shortened is an error's message on one line; of none it is empty.
+func shortened(err error) string {
+	if err == nil {
+		return ""
+	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > maxErrorBytes {
 		text = strings.ToValidUTF8(text[:maxErrorBytes], "") + " ..."
 	}
-	s.Failed = append(s.Failed, Failure{Task: task, Error: text, Failures: failures})
+	return text
 }
 
 // Left values: how a leave ended.
@@ -180,5 +201,5 @@ func sameButLags(a, b Status) bool {
 		a.DeadlineMs == b.DeadlineMs && a.Left == b.Left && maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.Active, b.Active) && slices.Equal(a.Standby, b.Standby) &&
 		slices.EqualFunc(a.Learning, b.Learning, sameLearner) && slices.Equal(a.Handovers, b.Handovers) &&
-		a.FailedTasks == b.FailedTasks && slices.EqualFunc(a.Failed, b.Failed, sameFailure)
+		a.FailedTasks == b.FailedTasks && slices.EqualFunc(a.Failed, b.Failed, sameFailure) && slices.Equal(a.BadGlobals, b.BadGlobals)
 }

@@ -20,6 +20,14 @@ type View struct {
 	Gone        []Status     `json:"-"` // instances that have left or fallen silent
 	Failed      []FailedTask `json:"-"` // tasks that cannot go on, at most MaxFailed of each instance, in order of id
 	FailedTasks int          `json:"-"` // how many there are
+	// BadGlobals are global tables with records that instances could not read, in order of table and instance.
+	BadGlobals []InstanceBadGlobal `json:"-"`
+}
+
+// InstanceBadGlobal is a global table as one instance has it.
+type InstanceBadGlobal struct {
+	Instance string
+	BadGlobal
 }
 
 // InstanceView is one instance.
@@ -107,9 +115,15 @@ func NewView(app string, statuses []Status, now time.Time) View {
 		for _, f := range s.Failed {
 			v.Failed = append(v.Failed, FailedTask{Instance: s.Instance, Failure: f})
 		}
+		for _, g := range s.BadGlobals {
+			v.BadGlobals = append(v.BadGlobals, InstanceBadGlobal{Instance: s.Instance, BadGlobal: g})
+		}
 	}
 	slices.SortFunc(v.Failed, func(a, b FailedTask) int {
 		return cmp.Or(compareTasks(a.Task, b.Task), cmp.Compare(a.Instance, b.Instance))
+	})
+	slices.SortFunc(v.BadGlobals, func(a, b InstanceBadGlobal) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Instance, b.Instance))
 	})
 	slices.SortFunc(v.Instances, func(a, b InstanceView) int { return cmp.Compare(a.ID, b.ID) })
 	for _, t := range tasks {

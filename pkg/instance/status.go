@@ -64,6 +64,9 @@ func (i *Instance) Status() control.Status {
 	if d := i.disk.Load(); d != nil {
 		s.Load.StateBytes, s.Load.FreeBytes = d.state, d.free
 	}
+	for _, g := range ts.Globals {
+		s.BadGlobal(g.Table, g.Records, g.Err)
+	}
 	view := r.leave.Snapshot()
 	s.Left = leave.Reason(view.Left)
 	if view.Phase >= leave.Draining {

@@ -27,6 +27,8 @@ type globals struct {
 	mu      sync.Mutex
 	behind  map[TopicPartition]int64 // where a partition has to get; -1: not known yet
 	waiting map[*mailbox]bool        // of tasks to be woken when nothing is behind
+	faults  map[string]GlobalFault   // by table, of bad records
+	waits   map[string]error         // by table, why its next record waits
 }
 
 func newGlobals(specs []Global, r *state.Reader, log *slog.Logger) *globals {
@@ -34,9 +36,10 @@ func newGlobals(specs []Global, r *state.Reader, log *slog.Logger) *globals {
 		specs: specs, reader: r, log: log, tables: make(map[string]*topology.GlobalTable), box: newMailbox(),
 		next: make(map[TopicPartition]int64), failures: make(map[TopicPartition]int),
 		behind: make(map[TopicPartition]int64), waiting: make(map[*mailbox]bool),
+		faults: make(map[string]GlobalFault), waits: make(map[string]error),
 	}
 	for _, s := range specs {
-		g.tables[s.Name] = topology.NewGlobalTable()
+		g.tables[s.Name] = topology.NewGlobalTable(s.Global)
 		for p := range s.Partitions {
 			g.behind[TopicPartition{s.Topic, p}] = -1
 		}
@@ -68,7 +71,7 @@ func (g *globals) loaded(task *mailbox) bool {
 func (g *globals) run(ctx context.Context) {
 	for _, s := range g.specs {
 		for p := range s.Partitions {
-			g.read(s, p, 0)
+			g.read(ctx, s, p, 0)
 		}
 	}
 	for {
@@ -88,9 +91,9 @@ func (g *globals) run(ctx context.Context) {
 	}
 }
 
-func (g *globals) read(s Global, partition int32, from int64) {
+func (g *globals) read(ctx context.Context, s Global, partition int32, from int64) {
 	g.reader.Add(s.Topic, partition, from, func(b state.Batch) {
-		if !g.box.post(func() { g.apply(s, b) }) {
+		if !g.box.post(func() { g.apply(ctx, s, b) }) {
 			b.Done()
 		}
 	})
@@ -101,15 +104,16 @@ func (g *globals) read(s Global, partition int32, from int64) {
 }
 
 // apply takes a batch into its table.
-func (g *globals) apply(s Global, b state.Batch) {
+func (g *globals) apply(ctx context.Context, s Global, b state.Batch) {
 	defer b.Done()
 	if b.Err != nil {
-		g.readError(s, b)
+		g.readError(ctx, s, b)
 		return
 	}
-	table := g.tables[s.Name]
 	for _, r := range b.Records {
-		table.Put(r.Key, r.Value)
+		if !g.put(ctx, s, r) {
+			return
+		}
 	}
 	tp := TopicPartition{b.Topic, b.Partition}
 	g.next[tp], g.failures[tp] = b.Next, 0
@@ -137,23 +141,23 @@ func (g *globals) apply(s Global, b state.Batch) {
 
 // readError goes on where the log begins, if it begins elsewhere by now. Other errors are those of rights: it tries again, as they may
 // be granted.
-func (g *globals) readError(s Global, b state.Batch) {
+func (g *globals) readError(ctx context.Context, s Global, b state.Batch) {
 	switch {
 	case errors.Is(b.Err, state.ErrTopicChanged):
 		g.log.Warn("the topic of a global table was created anew; what it held of it goes as it is overwritten", "table", s.Name, "topic", b.Topic)
-		g.again(s, b.Partition, 0)
+		g.again(ctx, s, b.Partition, 0)
 	case errors.Is(b.Err, state.ErrOutOfRange):
-		g.again(s, b.Partition, b.LogStart)
+		g.again(ctx, s, b.Partition, b.LogStart)
 	default:
 		tp := TopicPartition{b.Topic, b.Partition}
 		g.failures[tp]++
 		wait := backoff(g.failures[tp])
 		g.log.Error("a global table cannot be read; trying again", "table", s.Name, "topic", b.Topic, "partition", b.Partition, "retry", wait.String(), "error", b.Err)
-		time.AfterFunc(wait, func() { g.box.post(func() { g.again(s, b.Partition, g.next[tp]) }) })
+		time.AfterFunc(wait, func() { g.box.post(func() { g.again(ctx, s, b.Partition, g.next[tp]) }) })
 	}
 }
 
-func (g *globals) again(s Global, partition int32, from int64) {
+func (g *globals) again(ctx context.Context, s Global, partition int32, from int64) {
 	g.reader.Remove(s.Topic, partition)
-	g.read(s, partition, from)
+	g.read(ctx, s, partition, from)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +51,9 @@ func TestGlobalTable(t *testing.T) {
 	produce("names", 2, []byte("n2"), nil)
 	r.await("the changes are there", func() bool {
 		table := r.m.env.globals.tables["names"]
-		return table.Get([]byte("n2")) == nil && string(table.Get([]byte("n1"))) == string(number(100))
+		gone, _ := table.Get([]byte("n2"))
+		now, _ := table.Get([]byte("n1"))
+		return gone == nil && string(now) == string(number(100))
 	})
 	produce("in", 0, []byte("k1"), []byte("n1"))
 	produce("in", 0, []byte("k2"), []byte("n2"))
@@ -88,4 +91,38 @@ func TestGlobalTableThatCannotBeRead(t *testing.T) {
 	})
 	fault.Remove()
 	r.awaitCommitted(0, 10)
+}
+
+// A bad record of a global table is told of, and whoever looks for its row has a bad record.
+func TestBadGlobalRecord(t *testing.T) {
+	r := newRig(t, `
+tables:
+  - {name: names, from: {topic: names, value: {format: csv, columns: {first: string, age: int}}}, global: true}
+streams:
+  - name: s
+    from: {topic: in, on_error: skip}
+    steps:
+      - join: {table: names, key: value, value: int(other.age)}
+      - to: {topic: out, value: int}
+`, 1)
+	for _, rec := range []*kgo.Record{
+		{Topic: "names", Key: []byte("a"), Value: []byte("Ann,30")},
+		{Topic: "names", Key: []byte("b"), Value: []byte("Bob,old")},
+		{Topic: "in", Key: []byte("k1"), Value: []byte("a")},
+		{Topic: "in", Key: []byte("k2"), Value: []byte("b")},
+	} {
+		if err := r.client.ProduceSync(context.Background(), rec).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.start()
+	r.plan(1, own(id(0)))
+	r.awaitCommitted(0, 2)
+	if got, _ := r.counts("out"); !maps.Equal(got, map[string]int64{"k1": 30}) || r.m.Totals().Skipped != 1 {
+		t.Errorf("%v, %d skipped", got, r.m.Totals().Skipped)
+	}
+	r.await("the status tells of it", func() bool { return len(r.m.Status().Globals) == 1 })
+	if g := r.m.Status().Globals[0]; g.Table != "names" || g.Records != 1 || !strings.Contains(g.Err.Error(), "record at names[0] offset 1: ") || !strings.Contains(g.Err.Error(), "age") {
+		t.Errorf("%+v", g)
+	}
 }

@@ -22,6 +22,7 @@ type Status struct {
 	Held       int // tasks owned, being released or being taken
 	Tasks      []TaskStatus
 	Stuck      []handover.StuckCopy
+	Globals    []GlobalFault   // global tables with records that cannot be read
 	Unknown    []assign.TaskID // that the plan tells to run, and this instance's topology does not have
 }
 
@@ -105,5 +106,6 @@ func (m *Manager) publish() {
 		}
 		st.Tasks = append(st.Tasks, ts)
 	}
+	st.Globals = m.env.globals.faulty()
 	m.status.Store(st)
 }

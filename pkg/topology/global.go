@@ -1,54 +1,86 @@
 package topology
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/streamworker/streamworker/pkg/topology/format"
 )
 
 // Global is a table that every instance has whole, whatever the partitions of its topic.
 type Global struct {
 	Name       string
 	Topic      string
-	Key, Value Format
+	Key, Value Serde
 }
 
-// GlobalTable holds the rows of a Global. It may be used from any goroutine.
+// GlobalTable holds the rows of a Global, by key and with values as steps see them: those of a codec as JSON. It may be used from any
+// goroutine.
 type GlobalTable struct {
+	of   *Global
 	mu   sync.RWMutex
-	rows map[string][]byte
+	rows map[string]globalRow
+}
+
+// globalRow is the last value of a key, or what is wrong with it.
+type globalRow struct {
+	value []byte
+	err   error
 }
 
 // NewGlobalTable returns a table without rows.
-func NewGlobalTable() *GlobalTable { return &GlobalTable{rows: make(map[string][]byte)} }
+func NewGlobalTable(of *Global) *GlobalTable {
+	return &GlobalTable{of: of, rows: make(map[string]globalRow)}
+}
 
 // Put sets the row of a key, as the topic has both; a nil value deletes it. A record without a key changes nothing.
 // It copies what it is given.
-func (t *GlobalTable) Put(key, value []byte) {
+//
+// An error says what is wrong with the record. Where that is its value, whoever looks for the row gets the error too. With a
+// *format.Unavailable the record is not at fault: nothing has changed, and it is to be put again.
+func (t *GlobalTable) Put(key, value []byte) error {
 	if key == nil {
-		return
+		return nil
+	}
+	row := globalRow{}
+	at, err := t.of.Key.plain(key)
+	if err == nil {
+		row.value, row.err = t.of.Value.plain(value)
+	}
+	var away *format.Unavailable
+	if err = errors.Join(err, row.err); at == nil || errors.As(err, &away) {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if value == nil {
-		delete(t.rows, string(key))
-		return
+	if row.value == nil && row.err == nil {
+		delete(t.rows, string(at))
+	} else {
+		t.rows[string(at)] = row
 	}
-	t.rows[string(key)] = bytes.Clone(value)
+	return err
+}
+
+// plain makes a copy of the bytes of a topic in the format of steps; nil for null.
+func (s Serde) plain(raw []byte) ([]byte, error) {
+	d, err := s.read(raw, true)
+	switch {
+	case err != nil || d.null:
+		return nil, err
+	case s.Codec == nil:
+		return append([]byte{}, raw...), nil
+	default:
+		return s.Format.Encode(d.v)
+	}
 }
 
 // Get returns the row of a key, nil if there is none. It stays as it is.
-func (t *GlobalTable) Get(key []byte) []byte {
+func (t *GlobalTable) Get(key []byte) ([]byte, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.rows[string(key)]
-}
-
-// Clear deletes all rows.
-func (t *GlobalTable) Clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.rows)
+	row := t.rows[string(key)]
+	return row.value, row.err
 }
 
 // globalJoinStep joins each record of a stream with what a global table has at that moment for a key that an expression gives.
@@ -78,9 +110,9 @@ func (o *globalJoinOperator) process(m *message) error {
 		o.p.NullValues++
 		return nil
 	}
-	key, err := o.p.eval.datum(o.key, m, o.table.Key)
+	key, err := o.p.eval.datum(o.key, m, o.table.Key.Format)
 	if err == nil {
-		err = key.encode(o.table.Key, &o.p.slabs)
+		err = key.encode(o.table.Key.Format, &o.p.slabs)
 	}
 	if err != nil {
 		return fault{fmt.Errorf("key of global table %s: %w", o.table.Name, err)}
@@ -88,7 +120,11 @@ func (o *globalJoinOperator) process(m *message) error {
 	other := nullDatum()
 	switch {
 	case !key.null:
-		if other, err = decodeDatum(o.table.Value, o.rows.Get(key.raw), true); err != nil {
+		row, err := o.rows.Get(key.raw)
+		if err == nil {
+			other, err = decodeDatum(o.table.Value.Format, row, true)
+		}
+		if err != nil {
 			return fault{fmt.Errorf("row %q of global table %s: %w", key.raw, o.table.Name, err)}
 		}
 	case o.kind == inner:

@@ -200,7 +200,7 @@ func (t *Topology) Formats(input string) (key, value Serde) {
 	}
 	for _, g := range t.Globals {
 		if g.Topic == input {
-			return Serde{Format: g.Key}, Serde{Format: g.Value}
+			return g.Key, g.Value
 		}
 	}
 	return Serde{}, Serde{}

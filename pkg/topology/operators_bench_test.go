@@ -76,8 +76,8 @@ streams:
 					stores = append(stores, newTreeStore())
 				}
 				var globals []*GlobalTable
-				for range s.Globals {
-					globals = append(globals, NewGlobalTable())
+				for _, g := range s.Globals {
+					globals = append(globals, NewGlobalTable(g))
 				}
 				p, err := s.NewProcessor(stores, new(discard), globals...)
 				if err != nil {

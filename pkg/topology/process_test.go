@@ -84,7 +84,7 @@ func newAppOf(t testing.TB, top *Topology) *app {
 	t.Helper()
 	a := &app{top: top, stores: make(map[string]changedStore), globals: make(map[string]*GlobalTable)}
 	for _, g := range a.top.Globals {
-		a.globals[g.Topic] = NewGlobalTable()
+		a.globals[g.Topic] = NewGlobalTable(g)
 	}
 	for _, s := range a.top.Subtopologies {
 		var stores []Store
@@ -128,7 +128,7 @@ func (a *app) drain() (out []*kgo.Record, err error) {
 
 func (a *app) consume(r *kgo.Record) error {
 	if g := a.globals[r.Topic]; g != nil {
-		g.Put(r.Key, r.Value)
+		_ = g.Put(r.Key, r.Value) // a bad record is passed over
 	}
 	for i, s := range a.top.Subtopologies {
 		for j, source := range s.Sources {

@@ -165,9 +165,3 @@ func (b *builder) target(s *serdeSettings, u use) (*format.Target, bool) {
 	t.Schema = string(text)
 	return t, true
 }
-
-// plainFormat reads the name of a format of steps, by default string: rows of global tables are found by the bytes of their keys.
-func plainFormat(n yamlnode.Node) Format {
-	name := n.Enum(formatNames[String], formatNames...)
-	return Format(max(0, slices.Index(formatNames, name)))
-}

@@ -239,3 +239,71 @@ streams:
 		}
 	}
 }
+
+// TestGlobalAvro holds that a global table reads Avro keys and values: rows are found by what keys say, whatever the schema that they were
+// written by.
+func TestGlobalAvro(t *testing.T) {
+	r, order := avroOrders(t)
+	order("ann", 0) // its schema is the latest one now
+	r.schemas[2] = format.Schema{Type: format.AvroSchema, Text: `{"type":"record","name":"Id","fields":[{"name":"user","type":"string"}]}`}
+	keys, err := format.NewAvro(r, &format.Target{Subject: "orders-key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAppOf(t, parseWith(t, r, `
+tables:
+  - {name: orders, from: {topic: orders, key: avro, value: avro}, global: true}
+streams:
+  - name: in
+    from: {topic: in, on_error: skip}
+    steps: [join: {table: orders, key: '{"user": value}', type: left, value: 'other == nil ? -1 : other.cents'}, to: {topic: out, value: json}]
+`))
+	ann, err := keys.Append(nil, map[string]any{"user": "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(want string) {
+		t.Helper()
+		out, err := a.feed(&kgo.Record{Topic: "in", Value: []byte("ann")})
+		got := ""
+		if len(out) == 1 {
+			got = string(out[0].Value)
+		}
+		if err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	look("-1")
+	for _, step := range []struct {
+		value     []byte
+		bad, want string
+	}{
+		{order("ann", 7), "", "7"},
+		{[]byte("text"), "begin with a zero byte", ""},
+		{order("ann", 8), "", "8"},
+		{nil, "", "-1"},
+		{order("ann", 9), "", "9"},
+	} {
+		err := a.globals["orders"].Put(ann, step.value)
+		if (err == nil) != (step.bad == "") || err != nil && !strings.Contains(err.Error(), step.bad) {
+			t.Errorf("%q: %v, want %q", step.value, err, step.bad)
+		}
+		look(step.want)
+	}
+	if c := a.procs[0].Counters; c.Skipped != 1 {
+		t.Errorf("%+v, want one skipped, that has met the bad row", c)
+	}
+	// Without the registry nothing is bad, and nothing changes.
+	r.schemas[5], r.down = r.schemas[1], errors.New("no registry")
+	unknown := append([]byte{0, 0, 0, 0, 5}, order("ann", 10)[5:]...)
+	var away *format.Unavailable
+	if err := a.globals["orders"].Put(ann, unknown); !errors.As(err, &away) {
+		t.Errorf("got %v", err)
+	}
+	look("9")
+	r.down = nil
+	if err := a.globals["orders"].Put(ann, unknown); err != nil {
+		t.Error(err)
+	}
+	look("10")
+}

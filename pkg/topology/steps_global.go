@@ -12,7 +12,8 @@ func (c *cutter) global(from yamlnode.Node) {
 	if from.IsMap() {
 		m := from.Map()
 		g.Topic = c.topicName(m.Require("topic", "a global table comes from a topic"))
-		g.Key, g.Value = plainFormat(m.Get("key")), plainFormat(m.Get("value"))
+		g.Key = c.serde(m.Get("key"), use{topic: g.Topic, part: "key"})
+		g.Value = c.serde(m.Get("value"), use{topic: g.Topic, part: "value"})
 		m.Done()
 	} else {
 		g.Topic = c.topicName(from)
@@ -52,12 +53,12 @@ func (c *cutter) joinGlobal(j joined, g *Global, f *joinFields) {
 		c.ok = false
 		return
 	}
-	if have, ok := s.key.format(g.Key); !ok || fitOf(have, g.Key) == misfits {
+	if have, ok := s.key.format(g.Key.Format); !ok || fitOf(have, g.Key.Format) == misfits {
 		f.key.ExprErrorf(1, 0, "convert with string(), int() or float()", "the key of global table %s is %s, but this gives %s", g.Name, g.Key, s.key.typ)
 		c.ok = false
 		return
 	}
-	if !c.joinedValue(&s.joined, f.value, g.Value) {
+	if !c.joinedValue(&s.joined, f.value, g.Value.Format) {
 		return
 	}
 	if !slices.Contains(c.segment.globals, g) {

@@ -58,7 +58,7 @@ func New(cfg Config) (*Driver, error) {
 		globals: make(map[string]*topology.GlobalTable), now: ms(0),
 	}
 	for _, g := range cfg.Topology.Globals {
-		d.globals[g.Topic] = topology.NewGlobalTable()
+		d.globals[g.Topic] = topology.NewGlobalTable(g)
 	}
 	for _, sub := range cfg.Topology.Subtopologies {
 		t, err := d.open(sub)
@@ -80,7 +80,8 @@ func New(cfg Config) (*Driver, error) {
 func (d *Driver) Close() error { return d.engine.Close() }
 
 // Pipe processes a record, and all that follows from it, and commits. A record that a stream cannot process under
-// on_error: fail gives a *topology.RecordError; it is passed over, and the driver can go on.
+// on_error: fail gives a *topology.RecordError; it is passed over, and the driver can go on. So can it after the error of a record of
+// a global table that is not in its format.
 func (d *Driver) Pipe(r Record) error {
 	rec, err := d.formats.input(r)
 	if err != nil {
@@ -166,7 +167,9 @@ func (d *Driver) drain() error {
 		rec.Partition, rec.Offset = 0, d.offsets[rec.Topic]
 		d.offsets[rec.Topic]++
 		if g := d.globals[rec.Topic]; g != nil {
-			g.Put(rec.Key, rec.Value)
+			if err := g.Put(rec.Key, rec.Value); err != nil {
+				all = errors.Join(all, fmt.Errorf("global table of topic %s: %w", rec.Topic, err))
+			}
 		}
 		for _, r := range d.readers[rec.Topic] {
 			err := r.task.proc.Process(r.source, []*kgo.Record{&rec})
