@@ -3,12 +3,16 @@ package instance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/streamworker/streamworker/pkg/config"
 	"github.com/streamworker/streamworker/pkg/leave"
@@ -120,5 +124,109 @@ func testWallClockTimers(t *testing.T, b *bench) {
 	}
 	if len(got) < 10 || !slices.Equal(got, want) {
 		t.Errorf("counts %v, want them without a gap", got)
+	}
+}
+
+// failing is a timer by the wall clock that cannot do its work for a while.
+func failing(fails *atomic.Bool, options ...streams.SourceOption) func(app string) *topology.Program {
+	return func(app string) *topology.Program {
+		return streams.Build(func(b *streams.Builder) {
+			in := streams.From(b, app+"-in", streams.String, streams.String, options...)
+			streams.Process(in, "ticking", streams.String, streams.Int, func(c *streams.Context[string, int64]) func(streams.Record[string, string]) error {
+				ticks := streams.NewStore(c, "ticks", streams.String, streams.Int)
+				c.EveryWallClock(20*time.Millisecond, func(int64) error {
+					n, _ := ticks.Get("tick")
+					ticks.Put("tick", n+1)
+					c.Forward("tick", n+1)
+					if fails.Load() {
+						return errors.New("no weather today")
+					}
+					return nil
+				})
+				return func(streams.Record[string, string]) error { return nil }
+			}).To(app + "-out")
+		})
+	}
+}
+
+// A timer by the wall clock that fails stops its task, and the status says why, or is passed over, as the source's policy says. In
+// both cases nothing is left of what it did, and it goes on once it can.
+func TestFailingWallClockTimer(t *testing.T) {
+	for _, policy := range []string{"fail", "skip"} {
+		t.Run(policy, func(t *testing.T) {
+			underBoth(t, 1, func(t *testing.T, b *bench) {
+				b.mayAbort = true // the task goes back to its last commit
+				var fails atomic.Bool
+				fails.Store(true)
+				var options []streams.SourceOption
+				if policy == "skip" {
+					options = append(options, streams.Skip())
+				}
+				b.file, b.program = customFile, failing(&fails, options...)
+				w := b.start("a")
+				if policy == "skip" {
+					b.await("calls are passed over", func() bool { return w.Totals().Skipped > 3 })
+				} else {
+					b.await("the status says why the task cannot go on", func() bool {
+						failed := w.Status().Failed
+						return len(failed) == 1 && strings.Contains(failed[0].Error, "timer of step ticking: process ticking: no weather today") && failed[0].Failures > 1
+					})
+				}
+				if len(b.outputs()) > 0 {
+					t.Errorf("what failed was written: %v", b.outputs())
+				}
+				fails.Store(false)
+				b.await("the timer goes on", func() bool { return len(b.outputs()["tick"]) > 5 })
+				for i, n := range b.outputs()["tick"] {
+					if n != int64(i)+1 {
+						t.Errorf("call %d has counted %d", i, n)
+						break
+					}
+				}
+				if len(w.Status().Failed) > 0 {
+					t.Errorf("the status still says %+v", w.Status().Failed)
+				}
+			})
+		})
+	}
+}
+
+// Values of Go types are read and written in Avro, with the schemas of a registry.
+func TestTypesInAvro(t *testing.T) {
+	type event struct {
+		User  string `json:"user"`
+		Cents int64  `json:"cents"`
+	}
+	b := newBench(t, config.AtLeastOnce, 1)
+	fake := srfake.New()
+	defer fake.Close()
+	const schema = `{"type":"record","name":"Event","fields":[{"name":"user","type":"string"},{"name":"cents","type":"long"}]}`
+	fake.SeedSchema("events", 1, 1, sr.Schema{Schema: schema})
+	fake.SeedSchema(b.app+"-out-value", 1, 2, sr.Schema{Schema: schema})
+	b.file = strings.Replace(customFile, "threads: 2", fmt.Sprintf("threads: 2\nschema_registry: {url: %q}", fake.URL()), 1)
+	b.program = func(app string) *topology.Program {
+		return streams.Build(func(s *streams.Builder) {
+			events := streams.From(s, app+"-in", streams.String, streams.JSON[event]().In("avro", nil))
+			sums := streams.GroupBy(events, streams.String, func(r streams.Record[string, event]) (string, error) { return r.Value.User, nil }).
+				Reduce("sums", func(acc event, r streams.Record[string, event]) (event, error) {
+					return event{acc.User, acc.Cents + r.Value.Cents}, nil
+				})
+			sums.To(app + "-out")
+		})
+	}
+	b.awaitActive(b.start("a"), 2)
+	for _, cents := range []byte{2, 4, 6} { // zigzag: 1, 2, 3
+		b.sendValue("k", append([]byte("\x00\x00\x00\x00\x01\x06ann"), cents), false)
+	}
+	var got []string
+	b.await("three sums", func() bool {
+		got = nil
+		for _, r := range b.committed(b.app + "-out") {
+			got = append(got, fmt.Sprintf("%s %q", r.Key, r.Value))
+		}
+		return len(got) == 3
+	})
+	if want := []string{`ann "\x00\x00\x00\x00\x02\x06ann\x02"`, `ann "\x00\x00\x00\x00\x02\x06ann\x06"`, `ann "\x00\x00\x00\x00\x02\x06ann\f"`}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
