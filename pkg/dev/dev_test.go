@@ -175,6 +175,20 @@ func TestOwnTopologyThatCannotReadTheLines(t *testing.T) {
 	})
 }
 
+// What a topology reads that cannot be made up is refused, with what to do.
+func TestOwnTopologyOfOtherFormats(t *testing.T) {
+	cfg := trial(t)
+	cfg.File = file(t, `
+app: own
+streams:
+  - {name: s, from: {topic: rows, value: {format: csv, columns: {a: int}}}, steps: [to: {topic: out, value: json}]}
+`)
+	_, _, err := perform(t, cfg, nil)
+	if want := "topic rows is read as csv of a int: a trial run makes text, numbers and JSON only. Cases beside the file test it: streamworker test"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func file(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "own.yaml")

@@ -55,7 +55,7 @@ func newGenerator(b *broker, a *application) (*generator, error) {
 		key, value := a.topology.Formats(topic)
 		for _, s := range []topology.Serde{key, value} {
 			if s.Codec != nil {
-				return nil, fmt.Errorf("topic %s is read as %s: a trial run makes text, numbers and JSON only", topic, s)
+				return nil, fmt.Errorf("topic %s is read as %s: a trial run makes text, numbers and JSON only. Cases beside the file test it: streamworker test", topic, s)
 			}
 		}
 		f.key, f.value = key.Format, value.Format

@@ -37,7 +37,7 @@ type twins struct {
 	suffix   string         // of the names of topics and applications: a broker may have those of other runs
 	rnd      *rand.Rand
 	topology *topology.Topology // of the disturbed one
-	inputs   []string
+	reads    map[string]bool    // input topics
 	workers  map[string]*worker
 	plugs    map[string]context.CancelFunc // of the networks of instances
 	disks    map[string]*vfs.MemFS
@@ -51,12 +51,12 @@ var inputNames = regexp.MustCompile(`topic: (in-\w+)`)
 // input names an input topic of this run.
 func (w *twins) input(name string) string { return name + "-" + w.suffix }
 
-// newTwins makes them on a fake cluster or, if brokers are given, on a real Kafka, where sessions take longer to end.
-func newTwins(t *testing.T, file string, seed uint64, brokers []string) *twins {
+// newTwins makes them, of a file or of a program that the file goes with, on a fake cluster or, if brokers are given, on a real Kafka, where sessions take longer to end.
+func newTwins(t *testing.T, file string, program func(app string, input func(string) string) *topology.Program, seed uint64, brokers []string) *twins {
 	t.Helper()
 	w := &twins{
 		suffix: strconv.FormatInt(time.Now().UnixNano(), 36), rnd: rand.New(rand.NewPCG(seed, 0)),
-		workers: map[string]*worker{}, plugs: map[string]context.CancelFunc{}, disks: map[string]*vfs.MemFS{},
+		reads: map[string]bool{}, workers: map[string]*worker{}, plugs: map[string]context.CancelFunc{}, disks: map[string]*vfs.MemFS{},
 	}
 	file = inputNames.ReplaceAllString(file, "topic: ${1}-"+w.suffix)
 	calmly := strings.NewReplacer("session_timeout: 2s", "session_timeout: 30s", "_timeout: 5s", "_timeout: 60s", "_timeout: 3s", "_timeout: 60s").Replace(file)
@@ -90,16 +90,26 @@ func newTwins(t *testing.T, file string, seed uint64, brokers []string) *twins {
 			sent: map[string]int64{}, log: log.With("app", name)}
 	}
 	w.bench, w.calm = app("rough", file), app("calm", calmly)
+	if program != nil {
+		for _, b := range []*bench{w.bench, w.calm} {
+			b.program = func(app string) *topology.Program { return program(app, w.input) }
+		}
+	}
 	w.mayAbort, w.calm.mayAbort = true, true // also a slow machine can let transactions run out
 	w.calm.disk = vfs.NewMem()
 	topics := w.parse(w.calm).topics
 	parsed := w.parse(w.bench)
-	w.topology, w.inputs = parsed.topology, parsed.inputs
-	topics = slices.Concat(topics, parsed.topics, w.inputs)
+	w.topology = parsed.topology
+	inputs := parsed.inputs
 	for _, g := range parsed.topology.Globals {
-		topics = append(topics, g.Topic)
+		inputs = append(inputs, g.Topic)
 	}
-	if _, err := kadm.NewClient(cl).CreateTopics(context.Background(), twinPartitions, 1, nil, topics...); err != nil {
+	for _, topic := range inputs {
+		w.reads[topic] = true
+	}
+	topics = slices.Concat(topics, parsed.topics, inputs)
+	forever := "-1" // the records are of 1970
+	if _, err := kadm.NewClient(cl).CreateTopics(context.Background(), twinPartitions, 1, map[string]*string{"retention.ms": &forever}, topics...); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -112,7 +122,7 @@ type parsedTwin struct {
 
 func (w *twins) parse(b *bench) (p parsedTwin) {
 	b.t.Helper()
-	cfg, err := config.Parse("operators.yaml", []byte(fmt.Sprintf(b.file, b.app, b.brokers[0], b.guarantee)), nil, config.Overrides{})
+	cfg, err := config.Parse("operators.yaml", []byte(fmt.Sprintf(b.file, b.app, b.brokers[0], b.guarantee)), nil, b.overrides(""))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -164,13 +174,16 @@ func (w *twins) crash(name string, lost bool) {
 	}
 }
 
-// send produces records to input topics, as many at once as there are.
+// send produces records to those of the input topics that are read, as many at once as there are.
 func (w *twins) send(records []*kgo.Record) {
 	w.t.Helper()
+	var sent []*kgo.Record
 	for _, r := range records {
-		r.Topic = w.input(r.Topic)
+		if r.Topic = w.input(r.Topic); w.reads[r.Topic] {
+			sent = append(sent, r)
+		}
 	}
-	if err := w.client.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
+	if err := w.client.ProduceSync(context.Background(), sent...).FirstErr(); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -178,9 +191,11 @@ func (w *twins) send(records []*kgo.Record) {
 // awaitDone waits until both have committed all records of these inputs.
 func (w *twins) awaitDone(inputs ...string) {
 	w.t.Helper()
-	topics := make([]string, len(inputs))
-	for i, name := range inputs {
-		topics[i] = w.input(name)
+	var topics []string
+	for _, name := range inputs {
+		if topic := w.input(name); w.reads[topic] {
+			topics = append(topics, topic)
+		}
 	}
 	for _, b := range []*bench{w.calm, w.bench} {
 		b.await(b.app+" is done", func() bool { return b.behind(topics) == "" })
