@@ -11,7 +11,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0 --format standard-verbose
 
 # Packages that have tests for kfake and, with STREAMWORKER_TEST_BROKERS set, run them on a real Kafka too.
-KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./pkg/dev ./pkg/reset ./pkg/doctor ./pkg/command ./deploy
+KAFKA_PACKAGES := ./pkg/topics ./pkg/group ./pkg/state ./pkg/control ./pkg/instance ./pkg/dev ./pkg/reset ./pkg/doctor ./pkg/command ./pkg/app ./deploy
 
 # Random histories of `make sim`, per test.
 SIM_HISTORIES ?= 20000
