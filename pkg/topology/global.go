@@ -63,7 +63,7 @@ func (t *GlobalTable) Put(key, value []byte) error {
 }
 
 // plain makes a copy of the bytes of a topic in the format of steps; nil for null.
-func (s Serde) plain(raw []byte) ([]byte, error) {
+func (s *Serde) plain(raw []byte) ([]byte, error) {
 	d, err := s.read(raw, true)
 	switch {
 	case err != nil || d.null:

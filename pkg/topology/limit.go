@@ -38,11 +38,18 @@ func (l Limits) Of(topic string) int {
 }
 
 // oversized returns why something of this size cannot be written to a topic; nil: it can.
-func (l Limits) oversized(size int, topic, what, of string) error {
-	most := l.Of(topic)
+func (l *Limits) oversized(size int, topic, what, of string) error {
+	most := l.Most
+	if len(l.Topics) > 0 {
+		most = l.Of(topic)
+	}
 	if most == 0 || size <= most {
 		return nil
 	}
+	return l.refused(size, most, topic, what, of)
+}
+
+func (l *Limits) refused(size, most int, topic, what, of string) error {
 	if most < l.Most {
 		return fmt.Errorf("%s %s has %d bytes, and topic %s takes %d (max.message.bytes)", what, of, size, topic, most)
 	}

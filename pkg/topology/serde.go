@@ -17,7 +17,7 @@ func (s Serde) String() string {
 }
 
 // read decodes the bytes of a topic; JSON without a codec only if deep.
-func (s Serde) read(raw []byte, deep bool) (datum, error) {
+func (s *Serde) read(raw []byte, deep bool) (datum, error) {
 	if s.Codec == nil || raw == nil {
 		return decodeDatum(s.Format, raw, deep)
 	}
@@ -32,7 +32,7 @@ func (s Serde) read(raw []byte, deep bool) (datum, error) {
 }
 
 // write encodes d, which has format from, for a topic; nil for null.
-func (s Serde) write(d *datum, from Format, a *slabs) ([]byte, error) {
+func (s *Serde) write(d *datum, from Format, a *slabs) ([]byte, error) {
 	if s.Codec == nil || d.null {
 		return d.written(from, s.Format, a)
 	}
