@@ -3,6 +3,7 @@ package topology
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,11 +40,25 @@ func (s treeStore) Scan(from, to []byte, f func(key, value []byte) bool) error {
 	return nil
 }
 
-// BenchmarkOperators is the cost of steps with stores, in memory; one operation is one record, of two topics in turn. Time goes
+// table begins what is the source and the steps of a table.
+const table = "table "
+
+// BenchmarkOperators is the cost of steps, with stores in memory; one operation is one record, of two topics in turn. Time goes
 // on by 1 ms a record, over 500 keys.
 func BenchmarkOperators(b *testing.B) {
 	for _, c := range []struct{ name, steps string }{
+		{"filter", "filter: value >= 0"},
+		{"map", "map: value + 1"},
+		{"flat-map", "flat_map: '[value, value + 1]'"},
+		{"rekey", "rekey: string(value)"},
 		{"count", "count"},
+		{"sum", "sum"},
+		{"max", "max"},
+		{"reduce", "reduce: acc + value"},
+		{"aggregate", "aggregate: {initial: '0', add: acc + value}"},
+		{"collect", "collect: {limit: 10}"},
+		{"first", "first"},
+		{"last", "last"},
 		{"tumbling", "count: {window: {tumbling: 10s}}"},
 		{"hopping", "count: {window: {hopping: 10s, every: 2s}}"},
 		{"sliding", "count: {window: {sliding: 5s}}"},
@@ -56,18 +71,26 @@ func BenchmarkOperators(b *testing.B) {
 		{"table-join", "join: {table: t, type: left, value: value}"},
 		{"stream-join", "join: {stream: o, within: 2s, value: value + other}"},
 		{"stream-join-left", "join: {stream: o, within: 2s, type: left, value: value}"},
+		{"tables-join", table + "{table: t}, steps: [join: {table: u, value: value + other}, to: {topic: joined, value: int}]"},
+		{"tables-join-by-key", table + "{table: t}, steps: [join: {table: u, on: '\"key-\" + string(value)', type: left, value: value}, to: {topic: joined, value: int}]"},
+		{"table-groups", table + "{table: u}, steps: [rekey: string(value), sum, to: {topic: joined, value: int}]"},
 		{"global-join", "join: {table: g, key: key, type: left, value: value}"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
+			steps, more, _ := strings.Cut(c.steps, table)
+			if more != "" {
+				steps, more = "filter: value >= 0", "  - {name: u, from: {topic: a, value: int}}\n  - {name: j, from: "+more+"}"
+			}
 			top := parse(b, fmt.Sprintf(`
 tables:
   - {name: t, from: {topic: b, value: int}}
   - {name: g, from: {topic: g, value: int}, global: true}
+%s
 streams:
   - {name: o, from: {topic: b, value: int}, steps: [filter: value >= 0]}
   - {name: s, from: {topic: a, value: int}, steps: [%s, to: {topic: out, value: json}]}
   - {name: all, from: {streams: [o]}, steps: [to: {topic: other, value: int}]}
-`, "{"+c.steps+"}"))
+`, more, "{"+steps+"}"))
 			var procs []*Processor
 			sources := make(map[string][]func(*kgo.Record) error)
 			for _, s := range top.Subtopologies {
