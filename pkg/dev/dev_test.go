@@ -46,7 +46,7 @@ func perform(t *testing.T, cfg Config, stop <-chan struct{}) (Summary, string, e
 	if len(rest) > 0 {
 		t.Errorf("the run has left %v", rest)
 	}
-	if len(cfg.Brokers) > 0 {
+	if len(cfg.Brokers) > 0 && shown.Len() > 0 { // else it was stopped before it has begun
 		nothingLeft(t, cfg.Brokers, shown.String())
 	}
 	return s, shown.String(), err
