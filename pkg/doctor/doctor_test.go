@@ -208,7 +208,7 @@ func TestBrokers(t *testing.T) {
 	})
 	t.Run("none answers", func(t *testing.T) {
 		p := newPatient(t, []string{"127.0.0.1:1"})
-		p.patience = time.Millisecond // nobody will answer
+		p.patience = time.Second // nobody will answer, which takes some time to be told
 		p.finds(doctor.Failed, "connection", "connection refused")
 		p.finds(doctor.Skipped, "topics", "without a broker")
 	})
