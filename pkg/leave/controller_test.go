@@ -73,9 +73,9 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) {
 	case "cancel": // [incarnation=older|newer]
 		w.ctl.Cancelled(w.named(d))
 	case "local-leave": // [deadline=...]
-		w.say("answer: %v", w.ctl.Leave(t.Context(), argDeadline(t, d), "local"))
+		w.answer(w.ctl.Leave(t.Context(), argDeadline(t, d), "local"))
 	case "local-cancel":
-		w.say("answer: %v", w.ctl.Cancel(t.Context()))
+		w.answer(w.ctl.Cancel(t.Context()))
 	case "sigterm":
 		w.ctl.Drain("SIGTERM")
 	case "tasks": // remaining=<n> [settled]
@@ -103,6 +103,12 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) {
 	default:
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
+}
+
+// answer comes after what the request has led to, which another goroutine does.
+func (w *world) answer(err error) {
+	synctest.Wait()
+	w.say("answer: %v", err)
 }
 
 func (w *world) run(t *testing.T, timeout time.Duration) {
