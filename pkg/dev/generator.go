@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +56,7 @@ func newGenerator(b *broker, a *application) (*generator, error) {
 		key, value := a.topology.Formats(topic)
 		for _, s := range []topology.Serde{key, value} {
 			if s.Codec != nil {
-				return nil, fmt.Errorf("topic %s is read as %s: a trial run makes text, numbers and JSON only. Cases beside the file test it: streamworker test", topic, s)
+				return nil, fmt.Errorf("topic %s is read as %s: a trial run makes text, numbers and JSON only. Cases beside the file test it: streamworker test", strings.TrimPrefix(topic, b.prefix), s)
 			}
 		}
 		f.key, f.value = key.Format, value.Format
