@@ -96,7 +96,7 @@ func (w *world) checkShape(t *task, o *orders) {
 		w.fail("rule 10", "task %s is released as %v and taken as %v", t.id, o.released, o.taken)
 	case len(o.learn) > 1:
 		w.fail("rule 10", "task %s has the learners %v", t.id, o.learn)
-	case len(o.standby) > w.policy.Standbys+w.replacing(t, o):
+	case len(o.standby) > w.policy.Standbys+w.replacing():
 		w.fail("rule 10", "task %s has the standbys %v, of %d", t.id, o.standby, w.policy.Standbys)
 	case !t.stateful && len(o.learn)+len(o.standby) > 0:
 		w.fail("rule 5", "stateless task %s has copies on %v %v", t.id, o.learn, o.standby)
@@ -156,14 +156,13 @@ func (w *world) claimsOf(t *task) claims {
 	return c
 }
 
-// replacing is how many standbys more a task may have: those in a better rack that are not ready yet.
-func (w *world) replacing(t *task, o *orders) (n int) {
-	for _, m := range w.group.members {
-		if w.racks && slices.Contains(o.standby, m.id) && !slices.Contains(m.truth.Ready, t.id) {
-			n++
-		}
+// replacing is how many standbys more a task may have: for each of them one in a better rack that is not ready yet. (At rest the number is exact,
+// see checkTaskAtRest.)
+func (w *world) replacing() int {
+	if !w.racks {
+		return 0
 	}
-	return n
+	return w.policy.Standbys
 }
 
 // shuns says whether a copy is stuck there, as the member says, and not on all that stay.

@@ -84,9 +84,16 @@ func (g *group) placeStandbys(t int32, chosen *[]copied) (changed bool) {
 	}
 	for i, c := range *chosen {
 		others := slices.Delete(slices.Clone(*chosen), i, i+1)
-		to := g.placeFor(t, *chosen)
-		if to.member == none || g.together(t, others, to.member) >= g.together(t, others, c.member) || g.apart(to.member, 0, c.member, -1) {
+		better := func(m int32) bool {
+			return m != none && g.together(t, others, m) < g.together(t, others, c.member) && !g.apart(m, 0, c.member, -1)
+		}
+		// Whether it goes must not hang on what is on disk: no round comes when a member has more there.
+		to := copied{task: t, member: g.lightestFor(t, *chosen)}
+		if !better(to.member) {
 			continue
+		}
+		if onDisk := g.placeFor(t, *chosen); better(onDisk.member) {
+			to = onDisk
 		}
 		g.weigh(to.member, 1)
 		if c.ready {
@@ -99,25 +106,35 @@ func (g *group) placeStandbys(t int32, chosen *[]copied) (changed bool) {
 	return changed
 }
 
-// placeFor is where one more standby of a task goes: to the rack with the fewest of its copies in which a member is not apart from
-// the least loaded one, there to a member with local state, else to the least loaded. The member is none if there is none left.
-func (g *group) placeFor(t int32, chosen []copied) copied {
+// lightestFor is the least loaded member of the rack with the fewest copies of a task, of the racks in which a member is not apart from
+// the least loaded one; none if no member is left.
+func (g *group) lightestFor(t int32, chosen []copied) (best int32) {
 	k := &g.tasks[t]
 	may := func(m int32) bool { return g.mayStandBy(t, m) && m != k.dest && !holds(chosen, m) }
+	best = none
 	least := g.lightest(may, nil)
-	found := copied{task: t, member: none}
 	if least == none {
-		return found
+		return none
 	}
 	for _, r := range g.racks {
 		m := r.firstOf(may)
 		if m == none || g.apart(m, 0, least, 0) {
 			continue
 		}
-		n, best := g.together(t, chosen, m), found.member
+		n := g.together(t, chosen, m)
 		if best == none || n < g.together(t, chosen, best) || n == g.together(t, chosen, best) && g.lighter(m, best) {
-			found.member = m
+			best = m
 		}
+	}
+	return best
+}
+
+// placeFor is where one more standby of a task goes: to a member with local state in a rack with no more of its copies than that of
+// lightestFor, else to that. The member is none if there is none left.
+func (g *group) placeFor(t int32, chosen []copied) copied {
+	found := copied{task: t, member: g.lightestFor(t, chosen)}
+	if found.member == none {
+		return found
 	}
 	var onDisk *copied
 	copies := g.copiesOf(t)
