@@ -1,4 +1,3 @@
-// Package streamstest has typed inputs and outputs for tests of topologies in Go, on a topologytest.Driver.
 package streamstest
 
 import (
